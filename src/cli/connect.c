@@ -13,6 +13,7 @@
 #include "seal/clock_state.h"
 #include "service/service.h"
 #include "store/nodes/servers.h"
+#include "store/schema/schema.h"
 #include "store/store.h"
 
 #define TEXT_MAX 1024
@@ -139,6 +140,13 @@ static int check_store(struct trial *trial, const struct db_options *options, st
 	return first.error.code;
 }
 
+static void report_finding(void *context, const char *what, const char *setting, bool problem,
+                           const char *sentence)
+{
+	trial_begin(context, what, setting);
+	trial_end(context, problem, "%s", sentence);
+}
+
 static void warn_of_pace(void *context, const char *sentence)
 {
 	const struct trial *trial = context;
@@ -152,7 +160,7 @@ static void try_server(struct trial *trial)
 	struct error error = {0};
 	struct db *db = NULL;
 	trial_begin(trial, "database", "store.url");
-	int result = db_open(&options, NULL, &db, &error);
+	int result = db_open(&options, &store_schemas, &db, &error);
 	if (!result)
 		result = read_facts(db, trial, &facts, &error);
 	trial->store_known = !result;
@@ -182,8 +190,11 @@ static void try_server(struct trial *trial)
 		          *facts.schema ? "" : ": run 'constancia init'",
 		          (long long)facts.clock_difference_us / 1000,
 		          facts.server.sees_standbys ? "" : "; the role lacks pg_read_all_stats");
-	if (trial->store_known)
-		try_servers(trial, db, *facts.schema != '\0');
+	if (trial->store_known) {
+		result = db_check_servers(db, *facts.schema != '\0', report_finding, trial, &error);
+		if (result)
+			report_finding(trial, "shards", "store.url", true, error_reason(&error, result));
+	}
 	/* On a distributed store events are not in the write-ahead log of this server. */
 	if (trial->store_known && !trial->settings->store_sharded) {
 		result = servers_check_pace(db, warn_of_pace, trial, &error);

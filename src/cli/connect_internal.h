@@ -21,8 +21,6 @@ void trial_end(struct trial *trial, bool failed, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void trial_fail(struct trial *trial, int result, const struct error *error);
 
-/* Checks the coordinator and each worker of a distributed store. */
-void try_servers(struct trial *trial, struct db *db, bool has_schema);
 /* Checks each timestamp authority and the revocation data of its certificates. */
 void try_authorities(struct trial *trial);
 /* Checks the file of trusted roots for webhook receivers, if configured. */

@@ -144,11 +144,14 @@ int db_open(const struct db_options *options, const struct db_schemas *schemas, 
 	if (result)
 		return result;
 	const struct db_driver *driver = driver_by_url(options->url);
+	if (driver == &postgres_driver && options->sharded)
+		driver = &citus_driver;
 	result = driver->open(options, ret_db, error);
 	if (!result && schemas) {
 		(*ret_db)->schema = driver == &sqlite_driver ? &schemas->sqlite : &schemas->postgres;
 		(*ret_db)->fill = schemas->fill;
 		(*ret_db)->arrivals = schemas->arrivals;
+		(*ret_db)->tables = schemas->tables;
 	}
 	return result;
 }
@@ -212,41 +215,58 @@ int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t ma
 {
 	thread_may_wait();
 	*ret_count = 0;
-	return db->sharded && db->driver->ask_shard_servers
+	return db->driver->ask_shard_servers
 	           ? db->driver->ask_shard_servers(db, items, max, ret_count, error)
 	           : OK;
 }
 
-int db_try_shard_server(struct db *db, const char *name, struct error *error)
+int db_list_undistributed(struct db *db, struct buf *out, struct error *error)
 {
-	thread_may_wait();
-	return db->driver->try_shard_server ? db->driver->try_shard_server(db, name, error) : OK;
+	return db->driver->list_undistributed
+	           ? db->driver->list_undistributed(db, out, error)
+	           : error_set(error, ERR_REFUSED, MSG_STORE_DISTRIBUTES_NOT, NULL);
 }
 
-int db_ask_pieces(struct db *db, const char *const *parts, size_t count, db_found_function *found,
-                  void *context, struct db_asked *ret, struct error *error)
+int db_distribute(struct db *db, struct buf *out, const struct schema_progress *progress,
+                  struct error *error)
+{
+	return db->driver->distribute ? db->driver->distribute(db, out, progress, error)
+	                              : error_set(error, ERR_REFUSED, MSG_STORE_DISTRIBUTES_NOT, NULL);
+}
+
+/* Also where the setting does not say that tables are distributed, but the server does. */
+int db_check_servers(struct db *db, bool has_schema, db_finding_function *found, void *context,
+                     struct error *error)
+{
+	return db->driver->shared ? citus_driver.check_servers(db, has_schema, found, context, error)
+	                          : OK;
+}
+
+int db_query_shards(struct db *db, const char *const *parts, size_t count, db_found_function *found,
+                    void *context, struct db_asked *ret, struct error *error)
 {
 	thread_may_wait();
 	*ret = (struct db_asked){.all = true};
-	return db->sharded && db->driver->ask_pieces
-	           ? db->driver->ask_pieces(db, parts, count, found, context, ret, error)
+	return db->driver->query_shards
+	           ? db->driver->query_shards(db, parts, count, found, context, ret, error)
 	           : OK;
 }
 
-bool db_misses_servers(const struct db *db)
+bool db_has_unreachable(const struct db *db)
 {
-	return db->sharded && db->driver->misses_servers && db->driver->misses_servers(db);
+	return db->driver->has_unreachable && db->driver->has_unreachable(db);
 }
 
-bool db_misses(struct db_connection *connection, int64_t account)
+bool db_is_unreachable(struct db_connection *connection, int64_t account)
 {
 	thread_may_wait();
-	return db_misses_servers(connection->db) && connection->db->driver->misses(connection, account);
+	return db_has_unreachable(connection->db) &&
+	       connection->db->driver->is_unreachable(connection, account);
 }
 
-int db_check_reach(struct db_connection *connection, int64_t account, struct error *error)
+int db_check_reachable(struct db_connection *connection, int64_t account, struct error *error)
 {
-	if (!db_misses(connection, account))
+	if (!db_is_unreachable(connection, account))
 		return OK;
 	struct error away = {0};
 	(void)error_cause(&away, ERR_UNAVAILABLE, "the server with the account's rows is unreachable");
@@ -361,7 +381,7 @@ int db_begin(struct db_connection *connection, struct error *error)
 
 void db_keep_to_shard(struct db_connection *connection, int64_t account)
 {
-	if (connection->db->sharded)
+	if (connection->db->driver->keep_to_shard)
 		connection->db->driver->keep_to_shard(connection, account);
 }
 

@@ -61,10 +61,6 @@ int db_open(const struct db_options *options, const struct db_schemas *schemas, 
             struct error *error) MUST_CHECK;
 void db_close(struct db *db); /* NULL-safe */
 
-/* Rows, one or none, by which a distributing server routes a statement to the shard of account
- * $1. */
-#define DB_ROWS_OF_SHARD "accounts WHERE account = $1"
-
 /* A server's description of itself and of its standbys. */
 struct db_facts {
 	char version[64], host[128], name[128], encoding[32];
@@ -117,9 +113,20 @@ struct db_shard_server {
 int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
                          size_t *ret_count, struct error *error) MUST_CHECK;
 
-/* Checks whether this process can connect to a shard server directly, as its registrars do.
- * ERR_UNAVAILABLE. */
-int db_try_shard_server(struct db *db, const char *name, struct error *error) MUST_CHECK;
+/* Lists the names of tables that are not distributed as the schema requires, one per line.
+ * ERR_REFUSED: the server does not support it. */
+int db_list_undistributed(struct db *db, struct buf *out, struct error *error) MUST_CHECK;
+/* Distributes them, and lists those that it distributed. A later call continues after an
+ * interruption. The database was opened with `sharded`. */
+int db_distribute(struct db *db, struct buf *out, const struct schema_progress *progress,
+                  struct error *error) MUST_CHECK;
+/* Checks the servers of distributed tables, and that this process reaches them. `found` gets one
+ * line for each problem, with its setting and remedy, or one for a server without problems.
+ * `has_schema`: there are tables to distribute. */
+typedef void db_finding_function(void *context, const char *what, const char *setting, bool problem,
+                                 const char *sentence);
+int db_check_servers(struct db *db, bool has_schema, db_finding_function *found, void *context,
+                     struct error *error) MUST_CHECK;
 
 /* Queries of the shards on each server, if tables are distributed. */
 #define DB_PARTS_MAX 16
@@ -131,19 +138,19 @@ struct db_asked {
  * server. Each of the `parts` is a SELECT of an account only, and must end with DB_PART_ACCOUNTS. A
  * table name in braces, {mails}, is replaced with the server's shards of that table. Calls `found`
  * with the part and the account, in any order. A server that fails or does not answer in time is
- * skipped and counts as unreachable until it answers (db_check_reach). Any thread may call; calls
- * are serialized. */
+ * skipped and counts as unreachable until it answers (db_check_reachable). Any thread may call;
+ * calls are serialized. */
 #define DB_PART_ACCOUNTS " ORDER BY account LIMIT 8192"
 typedef void db_found_function(void *context, size_t part, int64_t account);
-int db_ask_pieces(struct db *db, const char *const *parts, size_t count, db_found_function *found,
-                  void *context, struct db_asked *ret, struct error *error) MUST_CHECK;
+int db_query_shards(struct db *db, const char *const *parts, size_t count, db_found_function *found,
+                    void *context, struct db_asked *ret, struct error *error) MUST_CHECK;
 /* Returns whether any shard server is known to be unreachable. */
-bool db_misses_servers(const struct db *db);
+bool db_has_unreachable(const struct db *db);
 /* Returns whether the account's rows are on an unreachable server. */
-bool db_misses(struct db_connection *connection, int64_t account);
+bool db_is_unreachable(struct db_connection *connection, int64_t account);
 /* Returns ERR_UNAVAILABLE if the account's rows are on an unreachable server, because waiting for
  * it would delay other accounts. db_keep_to_shard checks this, too. */
-int db_check_reach(struct db_connection *connection, int64_t account, struct error *error)
+int db_check_reachable(struct db_connection *connection, int64_t account, struct error *error)
 	MUST_CHECK;
 /* Makes every later call return `error`, as after a failure of the database. */
 int db_fail(struct db_connection *connection, const struct error *error);

@@ -30,14 +30,18 @@ struct db_driver {
 	/* Optional: there are none. */
 	int (*ask_shard_servers)(struct db *db, struct db_shard_server *items, size_t max,
 	                         size_t *ret_count, struct error *error);
-	/* Optional: there are none. */
-	int (*try_shard_server)(struct db *db, const char *name, struct error *error);
-	/* All optional: tables are never distributed. */
-	int (*ask_pieces)(struct db *db, const char *const *parts, size_t count,
-	                  db_found_function *found, void *context, struct db_asked *ret,
+	/* Optional: the server does not support distributed tables. */
+	int (*list_undistributed)(struct db *db, struct buf *out, struct error *error);
+	int (*distribute)(struct db *db, struct buf *out, const struct schema_progress *progress,
 	                  struct error *error);
-	bool (*misses)(struct db_connection *connection, int64_t account);
-	bool (*misses_servers)(const struct db *db);
+	int (*check_servers)(struct db *db, bool has_schema, db_finding_function *found, void *context,
+	                     struct error *error);
+	/* All optional: tables are never distributed. */
+	int (*query_shards)(struct db *db, const char *const *parts, size_t count,
+	                    db_found_function *found, void *context, struct db_asked *ret,
+	                    struct error *error);
+	bool (*is_unreachable)(struct db_connection *connection, int64_t account);
+	bool (*has_unreachable)(const struct db *db);
 	/* Optional: the connection itself. */
 	struct db_connection *(*beside)(struct db_connection *connection);
 	/* Optional: commits are never in doubt. */
@@ -85,11 +89,13 @@ struct db_driver {
 
 extern const struct db_driver sqlite_driver;
 extern const struct db_driver postgres_driver;
+extern const struct db_driver citus_driver; /* postgres_driver with distributed tables */
 
 struct db {
 	const struct db_driver *driver;
 	const struct schema *schema;            /* of its engine */
 	const struct schema_arrivals *arrivals; /* NULL: none */
+	const struct schema_table *tables;
 	int (*fill)(struct db_connection *connection, const char *step,
 	            const struct schema_progress *progress, struct error *error);
 	bool sharded;

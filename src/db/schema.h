@@ -4,6 +4,7 @@
 #ifndef DB_SCHEMA_H
 #define DB_SCHEMA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -46,9 +47,16 @@ struct schema_arrivals {
 	unsigned place_bits;
 	const char *last_run; /* a query: arrival of the last run of owner ?1 and group ?2; 0: none */
 };
+/* A table, and where a server that distributes tables has its rows: on the server of the account in
+ * its column `account`, or on the coordinator. */
+struct schema_table {
+	const char *name;
+	bool by_account;
+};
 struct db_schemas {
 	struct schema sqlite;
 	struct schema postgres;
+	const struct schema_table *tables;      /* the table of accounts first; ended by NULL */
 	const struct schema_arrivals *arrivals; /* only for the embedded engine; NULL: none */
 	/* Completes a step after its statements, in the same transaction, for example by filling new
 	 * tables. Called for each applied step; `progress` may be NULL. */

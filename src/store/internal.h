@@ -16,7 +16,7 @@ struct store {
 	const struct register_engine *register_engine;
 	struct batch_memory *memories; /* one for each sequencer (store_sequencer_count) */
 	struct act *act;               /* of a store_acting handle; else NULL */
-	struct work_found *work;       /* private to work.c */
+	struct work_found *work;       /* private to shard_work.c */
 };
 
 /* Allocate and free the memory that registration keeps while the store is open. */

@@ -5,7 +5,7 @@
 #include "store/audit/acts.h"
 #include "store/internal.h"
 #include "store/schema/schema.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 #include "store/transaction.h"
 
 void store_fresh_id(const char *prefix, char id[ID_SIZE])

@@ -5,7 +5,7 @@
 
 #include "store/audit/acts.h"
 #include "store/people/standing.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 
 /* Fails the transaction with the error of its begin. */
 static void fail(struct db_connection *connection, int result, const struct error *cause,
@@ -242,9 +242,9 @@ int row_list(struct row *row, const struct row_type *type, void *items_pointer, 
 int find_account_number(struct db_connection *connection, struct slice account_id,
                         int64_t *ret_account, struct error *error)
 {
-	struct row row = {.query = reach_query_one(
-						  connection, REACH_PLACE("accounts", "account_id"), account_id,
-						  REACH_TEXTS("SELECT account FROM accounts WHERE account_id = $1", ""))};
+	struct row row = {.query = routing_query_one(
+						  connection, ROUTING_PLACE("accounts", "account_id"), account_id,
+						  ROUTING_TEXTS("SELECT account FROM accounts WHERE account_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found)
 		*ret_account = db_integer(row.query, 0);
@@ -255,9 +255,9 @@ int find_channel_number(struct db_connection *connection, struct slice channel_i
                         int64_t *ret_account, int64_t *ret_channel, struct error *error)
 {
 	struct row row = {
-		.query = reach_query_one(
-			connection, REACH_PLACE("channels", "channel_id"), channel_id,
-			REACH_TEXTS("SELECT account, channel FROM channels WHERE channel_id = $1", ""))};
+		.query = routing_query_one(
+			connection, ROUTING_PLACE("channels", "channel_id"), channel_id,
+			ROUTING_TEXTS("SELECT account, channel FROM channels WHERE channel_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);

@@ -32,7 +32,6 @@ LITERAL = r'"(?:[^"\\]|\\.)*"'
 ELSEWHERE = {
     "the embedded store's own": ("register_embedded|client_ref|arrivals", ""),
     "tables that come and go": ("", r"\brestoring\b"),
-    "what distributes": ("distribute", "create_"),
     "asked of a server with all on it: the digest alone": ("channels", r"FROM api_keys JOIN .*key_hash = \$1$"),
     "likewise: bare arrays": ("register_server", r"SELECT \$1, \* FROM unnest"),
     "likewise: acts before their segments": ("act_list", r"LIMIT \$8\) t "),

@@ -164,7 +164,7 @@ def test_every_table_is_led_by_its_account_or_is_named_global(fleet):
 
 def test_the_program_distributes_every_table(fleet):
     text = (pathlib.Path(__file__).resolve().parents[2] / "src/store/schema/distribution.def").read_text()
-    assert set(re.findall(r"^(?:FIRST_)?BY_ACCOUNT\((\w+)\)$", text, re.M)) == partitioned(fleet)
+    assert set(re.findall(r"^BY_ACCOUNT\((\w+)\)$", text, re.M)) == partitioned(fleet)
     assert set(re.findall(r"^ON_NONE\((\w+)\)$", text, re.M)) == GLOBAL_TABLES
 
 

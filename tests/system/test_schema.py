@@ -85,10 +85,10 @@ def test_both_have_the_same_tables_and_columns(sqlite, postgresql):
 def distributed():
     """{table: how}, by the program's own list."""
     text = (ROOT / "src" / "store" / "schema" / "distribution.def").read_text(encoding="utf-8")
-    listed = re.findall(r"^(FIRST_BY_ACCOUNT|BY_ACCOUNT|ON_NONE)\((\w+)\)$", text, re.M)
+    listed = re.findall(r"^(BY_ACCOUNT|ON_NONE)\((\w+)\)$", text, re.M)
     found = {table: "undistributed" if how == "ON_NONE" else "distributed" for how, table in listed}
     assert len(found) == len(listed)
-    assert listed[0] == ("FIRST_BY_ACCOUNT", "accounts"), "the others follow it"
+    assert listed[0] == ("BY_ACCOUNT", "accounts"), "the others follow it"
     return found
 
 

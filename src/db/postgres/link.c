@@ -8,10 +8,7 @@
 #include "db/postgres/internal.h"
 
 #define CONNECT_PAUSE_US INT64_C(250000) /* between attempts to connect */
-#define STATEMENT_WAIT_US INT64_C(60000000)
 #define SET_UP_WAIT_US INT64_C(5000000)
-#define SHARDED_WAIT_US INT64_C(5000000) /* of readers, and of the holder of the writer lock */
-#define LIMBO_TIMEOUTS 6                 /* commit timeouts after which a commit is abandoned */
 
 /* ---- failures ---- */
 
@@ -125,7 +122,7 @@ static const struct {
 
 static bool is_set(const struct pg_db *db, enum setting_use of, enum pg_use use)
 {
-	return of == ALL || use == PG_STRAIGHT ||
+	return of == ALL || use == PG_SHARD ||
 	       (use == PG_REGISTRAR && (of != REGISTRAR_UNSHARDED || !db->base.sharded));
 }
 
@@ -163,16 +160,21 @@ static int64_t last_column(const PGresult *row)
 }
 
 /* The answer may be delayed, so the offset is a lower bound. */
-static void note_clock(struct pg_db *db, const PGresult *row)
+void pg_note_clock(struct pg_connection *connection, const PGresult *row, int64_t sent_us)
 {
-	atomic_store(&db->clock_offset_us, last_column(row) - clock_monotonic_us());
+	struct pg_db *db = pg_db(connection->base.db);
+	(void)sent_us;
+	if (!*connection->host)
+		atomic_store(&db->clock_offset_us, last_column(row) - clock_monotonic_us());
 }
 
 /* The server's clock was not past this value when the query was sent, however long the answer
  * took. */
-static void note_latest_clock(struct pg_db *db, const PGresult *row, int64_t asked_us)
+void pg_note_latest_clock(struct pg_connection *connection, const PGresult *row, int64_t sent_us)
 {
-	atomic_store(&db->clock_latest_us, last_column(row) - asked_us);
+	struct pg_db *db = pg_db(connection->base.db);
+	if (!*connection->host)
+		atomic_store(&db->clock_latest_us, last_column(row) - sent_us);
 }
 
 /* Returns the last result of the statements; NULL on timeout or failure. */
@@ -213,9 +215,9 @@ static bool set_up(struct pg_connection *connection)
 	int64_t asked_us = clock_boot_us();
 	PGresult *result = query_with_deadline(connection->pg, sql);
 	bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
-	if (done && connection->use != PG_STRAIGHT) {
-		note_clock(db, result);
-		note_latest_clock(db, result, asked_us);
+	if (done) {
+		pg_note_clock(connection, result, asked_us);
+		pg_note_latest_clock(connection, result, asked_us);
 	}
 	PQclear(result);
 	return done && PQenterPipelineMode(connection->pg) == 1 &&
@@ -232,7 +234,7 @@ static bool is_usable(struct pg_connection *connection)
 
 /* Returns whether a pending commit is over. Everything sent ends with one sync; results of earlier
  * statements may arrive first. */
-static bool is_answered(PGconn *pg)
+bool pg_is_answered(PGconn *pg)
 {
 	bool ended = false; /* whether the last NULL ended a statement; a second NULL ends them all */
 	while (PQconsumeInput(pg) == 1 && PQstatus(pg) == CONNECTION_OK) {
@@ -253,64 +255,13 @@ static bool in_limbo(struct pg_connection *connection)
 {
 	if (connection->limbo_since_us == 0)
 		return false;
-	int64_t longest = LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
-	if (connection->pg && !is_answered(connection->pg) &&
+	int64_t longest = PG_LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
+	if (connection->pg && !pg_is_answered(connection->pg) &&
 	    clock_monotonic_us() - connection->limbo_since_us < longest)
 		return true;
 	/* The outcome does not matter here: clients repeat their requests. */
 	pg_disconnect(connection);
 	return false;
-}
-
-static void ignore_notice(void *context, const PGresult *notice)
-{
-	(void)context, (void)notice;
-}
-
-/* Checks whether a detached commit is over; its outcome does not matter. */
-static bool is_over(const struct pg_connection *connection, struct pg_aside *aside)
-{
-	int64_t longest = LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
-	if (!is_answered(aside->pg) && clock_monotonic_us() - aside->since_us < longest)
-		return false;
-	PQfinish(aside->pg);
-	aside->pg = NULL;
-	return true;
-}
-
-bool pg_set_aside(struct pg_connection *connection)
-{
-	size_t at = 0;
-	while (at < PG_ASIDE_MAX && connection->aside[at].pg &&
-	       !is_over(connection, &connection->aside[at]))
-		at++;
-	if (at == PG_ASIDE_MAX)
-		return false;
-	connection->aside[at] =
-		(struct pg_aside){connection->pg, connection->account, clock_monotonic_us()};
-	PQsetNoticeReceiver(connection->pg, ignore_notice, NULL);
-	connection->pg = NULL;
-	pg_disconnect(connection);
-	return true;
-}
-
-bool pg_waits_aside(struct pg_connection *connection, int64_t account)
-{
-	bool waits = false;
-	for (size_t i = 0; i < PG_ASIDE_MAX; i++) {
-		struct pg_aside *aside = &connection->aside[i];
-		if (aside->pg && aside->account == account)
-			waits = !is_over(connection, aside) || waits;
-	}
-	return waits;
-}
-
-void pg_drop_aside(struct pg_connection *connection)
-{
-	for (size_t i = 0; i < PG_ASIDE_MAX; i++) {
-		PQfinish(connection->aside[i].pg);
-		connection->aside[i].pg = NULL;
-	}
 }
 
 int pg_connect(struct pg_connection *connection, struct error *error)
@@ -333,7 +284,7 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	                          "keepalives_count",
 	                          "fallback_application_name",
 	                          "dbname",
-	                          connection->use == PG_STRAIGHT ? "host" : NULL,
+	                          *connection->host ? "host" : NULL,
 	                          "port",
 	                          "hostaddr",
 	                          NULL};
@@ -352,7 +303,7 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	pg_disconnect(connection);
 	/* A long wait for one server delays transactions on other servers. */
 	int64_t now_us = clock_monotonic_us();
-	int64_t pause_us = connection->use == PG_STRAIGHT ? 10 * (now_us - began_us) : 0;
+	int64_t pause_us = *connection->host ? 10 * (now_us - began_us) : 0;
 	connection->retry_at_us = now_us + (pause_us > CONNECT_PAUSE_US ? pause_us : CONNECT_PAUSE_US);
 	return ERR_UNAVAILABLE;
 }
@@ -371,44 +322,15 @@ void pg_disconnect(struct pg_connection *connection)
 
 int64_t pg_deadline(const struct pg_connection *connection)
 {
-	const struct pg_db *db = pg_db(connection->base.db);
-	/* A wait for one account's server delays other accounts, whose servers may answer. */
-	int64_t wait_us =
-		connection->use == PG_REGISTRAR ? 2 * db->commit_timeout_us : STATEMENT_WAIT_US;
-	if (connection->use == PG_STRAIGHT ||
-	    (db->base.sharded && (connection->use == PG_REGISTRAR || connection->use == PG_LOCAL)))
-		wait_us = db->commit_timeout_us;
-	else if (db->base.sharded)
-		wait_us = 2 * db->commit_timeout_us + SHARDED_WAIT_US;
-	return clock_monotonic_us() + wait_us;
+	return clock_monotonic_us() + pg_db(connection->base.db)->statement_wait_us[connection->use];
 }
 
-/* PQcancel may hang forever, so it runs in its own thread. */
-#define CANCELS_MAX 8
-static atomic_int cancels;
-
-static void *cancel_statement(void *cancel)
+void pg_give_up(struct pg_connection *connection)
 {
-	char reason[256];
-	(void)PQcancel(cancel, reason, sizeof reason);
-	PQfreeCancel(cancel);
-	atomic_fetch_sub(&cancels, 1);
-	return NULL;
-}
-
-void pg_give_up_statement(struct pg_connection *connection)
-{
-	if (!pg_db(connection->base.db)->base.sharded)
-		return;
-	bool room = atomic_fetch_add(&cancels, 1) < CANCELS_MAX;
-	PGcancel *cancel = room ? PQgetCancel(connection->pg) : NULL;
-	pthread_t thread;
-	if (cancel && pthread_create(&thread, NULL, cancel_statement, cancel) == 0) {
-		pthread_detach(thread);
-		return;
-	}
-	PQfreeCancel(cancel);
-	atomic_fetch_sub(&cancels, 1);
+	const struct pg_extension *extension = pg_db(connection->base.db)->extension;
+	if (extension->cancel)
+		extension->cancel(connection);
+	pg_disconnect(connection);
 }
 
 bool pg_make_room(struct pg_connection *connection)
@@ -419,18 +341,20 @@ bool pg_make_room(struct pg_connection *connection)
 		pg_fail(connection, ERR_UNAVAILABLE, "the connection is lost");
 		return false;
 	}
-	if (connection->use == PG_WRITER)
-		pg_keep_turn(pg_db(connection->base.db), false);
+	const struct pg_extension *extension = pg_db(connection->base.db)->extension;
+	if (extension->keep_alive)
+		extension->keep_alive(connection);
 	if (connection->waiting_count >= WAITING_MAX - 2 &&
 	    !pg_collect(connection, NULL, pg_deadline(connection)))
 		return false;
 	return !connection->base.failure;
 }
 
-void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query)
+void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query,
+                  pg_judge_function *judge)
 {
 	size_t at = (connection->waiting_first + connection->waiting_count++) % WAITING_MAX;
-	connection->waiting[at] = (struct pg_waiting){kind, query, false, clock_boot_us()};
+	connection->waiting[at] = (struct pg_waiting){kind, query, judge, false, clock_boot_us()};
 }
 
 void pg_sync(struct pg_connection *connection)
@@ -438,7 +362,7 @@ void pg_sync(struct pg_connection *connection)
 	if (!connection->pg)
 		return;
 	if (PQpipelineSync(connection->pg) == 1)
-		pg_note_sent(connection, PG_SYNC, NULL);
+		pg_note_sent(connection, PG_SYNC, NULL, NULL);
 	else
 		lose(connection, "sending");
 }
@@ -476,20 +400,8 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 		first->query->prepared = good; /* it failed, or was skipped after a failure */
 	if (status == PGRES_FATAL_ERROR) {
 		fail_by_result(connection, result);
-	} else if (good && first->kind == PG_REPLICA_CHECK) {
-		pg_judge_replicas(connection, result, "");
-	} else if (good && first->kind == PG_SHARD_CHECK) {
-		pg_judge_shard(connection, result);
-	} else if (good && first->kind == PG_SHARD_WRITE) {
-		connection->written = PQntuples(result) == 1 ? (uint64_t)last_column(result) : UINT64_MAX;
-	} else if (good && first->kind == PG_HERE_CHECK) {
-		pg_judge_here(connection, result);
-	} else if (good && first->kind == PG_SETTINGS && connection->use != PG_STRAIGHT) {
-		note_latest_clock(pg_db(connection->base.db), result, first->sent_us);
-	} else if (good && first->kind == PG_CLOCK) {
-		note_clock(pg_db(connection->base.db), result);
-	} else if (good && first->kind == PG_COMMIT) {
-		connection->committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
+	} else if (good && first->judge) {
+		first->judge(connection, result, first->sent_us);
 	} else if (good && first->query && first->kind == PG_STATEMENT) {
 		PQclear(first->query->result);
 		first->query->result = result;

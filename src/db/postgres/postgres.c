@@ -5,11 +5,13 @@
 #include "base/clock.h"
 #include "db/postgres/internal.h"
 
+#define STATEMENT_WAIT_US (60 * US_PER_SECOND)
+
 /* ---- opening ---- */
 
 struct pg_connection *pg_make_connection(struct pg_db *db, enum pg_use use)
 {
-	struct pg_connection *connection = calloc(1, sizeof *connection);
+	struct pg_connection *connection = calloc(1, db->extension->connection_size);
 	if (!connection)
 		return NULL;
 	connection->base.db = &db->base;
@@ -21,30 +23,29 @@ void pg_free_connection(struct pg_connection *connection)
 {
 	if (!connection)
 		return;
-	pg_drop_aside(connection);
+	const struct pg_extension *extension = pg_db(connection->base.db)->extension;
+	if (extension->free_connection)
+		extension->free_connection(connection);
 	pg_disconnect(connection);
 	for (size_t i = 0; i < QUERIES_MAX; i++)
 		free(connection->queries[i].text);
 	free(connection);
 }
 
-static void close_db(struct db *base)
+void pg_close(struct db *base)
 {
 	struct pg_db *db = pg_db(base);
-	pg_forget_shard_servers(db);
-	pg_pieces_free(db);
+	if (db->extension->close)
+		db->extension->close(db);
 	for (size_t i = 0; i < PG_READERS; i++)
 		pg_free_connection(db->readers[i]);
-	for (size_t i = 0; i < PG_REGISTRARS; i++) {
-		pg_free_straight(db->straight[i]);
+	for (size_t i = 0; i < PG_REGISTRARS; i++)
 		pg_free_connection(db->registrars[i]);
-	}
 	pg_free_connection(db->writer);
-	pg_free_connection(db->turn_holder);
 	pg_free_connection(db->local);
 	pthread_mutex_destroy(&db->local_mutex);
 	pthread_mutex_destroy(&db->mutex);
-	pthread_cond_destroy(&db->turn_changed);
+	pthread_cond_destroy(&db->writer_free);
 	pthread_cond_destroy(&db->reader_free);
 	free(db->url);
 	free(db);
@@ -53,13 +54,11 @@ static void close_db(struct db *base)
 static bool make_connections(struct pg_db *db)
 {
 	db->writer = pg_make_connection(db, PG_WRITER);
-	db->turn_holder = pg_make_connection(db, PG_READER);
 	db->local = pg_make_connection(db, PG_LOCAL);
-	bool made = db->url && db->writer && db->turn_holder && db->local;
+	bool made = db->url && db->writer && db->local;
 	for (size_t i = 0; i < PG_REGISTRARS; i++) {
 		db->registrars[i] = pg_make_connection(db, PG_REGISTRAR);
-		db->straight[i] = db->base.sharded ? pg_make_straight() : NULL;
-		made = made && db->registrars[i] && (db->straight[i] || !db->base.sharded);
+		made = made && db->registrars[i];
 	}
 	for (size_t i = 0; i < PG_READERS; i++) {
 		db->readers[i] = pg_make_connection(db, PG_READER);
@@ -72,7 +71,7 @@ static bool make_connections(struct pg_db *db)
 	return made;
 }
 
-static int check_url(const char *url, struct error *error)
+int pg_check_url(const char *url, struct error *error)
 {
 	PQconninfoOption *options;
 	int result = pg_parse_url(url, &options, error);
@@ -82,65 +81,72 @@ static int check_url(const char *url, struct error *error)
 }
 
 /* Other connections are opened on first use. */
-static int open_db(const struct db_options *options, struct db **ret_db, struct error *error)
+int pg_open(const struct db_options *options, const struct pg_extension *extension,
+            struct db **ret_db, struct error *error)
 {
-	struct pg_db *db = calloc(1, sizeof *db);
+	struct pg_db *db = calloc(1, extension->db_size);
 	if (!db)
 		return ERR_NO_MEMORY;
-	db->base.driver = &postgres_driver;
+	db->extension = extension;
+	db->base.driver = extension->driver;
 	db->url = strdup(options->url);
 	db->base.sharded = options->sharded;
 	db->require_replicas = options->require_replicas;
 	db->commit_timeout_us = options->commit_timeout_us ? options->commit_timeout_us : 5000000;
+	for (size_t i = 0; i < PG_USES; i++)
+		db->statement_wait_us[i] =
+			i == PG_REGISTRAR ? 2 * db->commit_timeout_us : STATEMENT_WAIT_US;
 	pg_write_transaction_settings(db);
 	pthread_mutex_init(&db->local_mutex, NULL);
 	pthread_mutex_init(&db->mutex, NULL);
-	pthread_cond_init(&db->turn_changed, NULL);
+	pthread_cond_init(&db->writer_free, NULL);
 	pthread_cond_init(&db->reader_free, NULL);
-	pg_pieces_init(db);
-	int result = make_connections(db) ? pg_connect(db->readers[0], error) : ERR_NO_MEMORY;
+	bool opened = !extension->open || extension->open(db);
+	int result = make_connections(db) && opened ? pg_connect(db->readers[0], error) : ERR_NO_MEMORY;
 	if (result) {
-		close_db(&db->base);
+		pg_close(&db->base);
 		return result;
 	}
 	*ret_db = &db->base;
 	return OK;
 }
 
+static int open_db(const struct db_options *options, struct db **ret_db, struct error *error)
+{
+	static const struct pg_extension none = {
+		.driver = &postgres_driver,
+		.db_size = sizeof(struct pg_db),
+		.connection_size = sizeof(struct pg_connection),
+	};
+	return pg_open(options, &none, ret_db, error);
+}
+
 /* ---- taking and giving back connections ---- */
 
-static struct db_connection *take_writer(struct db *base)
+struct db_connection *pg_take_writer(struct db *base)
 {
 	struct pg_db *db = pg_db(base);
 	pthread_mutex_lock(&db->mutex);
 	uint64_t ticket = db->next_ticket++;
-	while (ticket != db->turn)
-		pthread_cond_wait(&db->turn_changed, &db->mutex);
+	while (ticket != db->served_ticket)
+		pthread_cond_wait(&db->writer_free, &db->mutex);
 	pthread_mutex_unlock(&db->mutex);
 	return &db->writer->base;
 }
 
-static struct db_connection *take_local(struct db *base)
+struct db_connection *pg_take_local(struct db *base)
 {
 	pthread_mutex_lock(&pg_db(base)->local_mutex);
 	return &pg_db(base)->local->base;
 }
 
-static struct db_connection *take_registrar(struct db *base, unsigned number, int64_t account)
+struct db_connection *pg_take_registrar(struct db *base, unsigned number, int64_t account)
 {
-	struct pg_db *db = pg_db(base);
-	return base->sharded
-	           ? &pg_go_straight(db->straight[number], db->registrars[number], account)->base
-	           : &db->registrars[number]->base;
+	(void)account;
+	return &pg_db(base)->registrars[number]->base;
 }
 
-static struct db_connection *beside(struct db_connection *base)
-{
-	struct pg_connection *connection = pg_connection(base);
-	return connection->use == PG_STRAIGHT ? &connection->asker->base : base;
-}
-
-static struct db_connection *take_reader(struct db *base)
+struct db_connection *pg_take_reader(struct db *base)
 {
 	struct pg_db *db = pg_db(base);
 	pthread_mutex_lock(&db->mutex);
@@ -152,18 +158,14 @@ static struct db_connection *take_reader(struct db *base)
 	return &connection->base;
 }
 
-static void give(struct db_connection *base)
+void pg_give(struct db_connection *base)
 {
 	struct pg_connection *connection = pg_connection(base);
 	struct pg_db *db = pg_db(base->db);
-	if (connection->use == PG_WRITER)
-		pg_end_turn(db);
-	if (connection->use == PG_STRAIGHT)
-		(void)pg_end_fence(connection);
 	pthread_mutex_lock(&db->mutex);
 	if (connection->use == PG_WRITER) {
-		db->turn++;
-		pthread_cond_broadcast(&db->turn_changed);
+		db->served_ticket++;
+		pthread_cond_broadcast(&db->writer_free);
 	} else if (connection->use == PG_READER) {
 		connection->next_free = db->free_readers;
 		db->free_readers = connection;
@@ -176,46 +178,46 @@ static void give(struct db_connection *base)
 
 /* ---- transactions ---- */
 
-static bool is_judged(const struct pg_connection *connection)
+const char pg_lock_writer[] = "SELECT pg_advisory_xact_lock(" PG_WRITER_LOCK ")";
+/* A commit that waits for its standby holds the lock as long; this variant does not wait for it. */
+static const char try_lock_writer[] = "SELECT pg_try_advisory_xact_lock(" PG_WRITER_LOCK ")";
+
+bool pg_is_judged(const struct pg_connection *connection)
 {
 	return connection->use == PG_WRITER || connection->use == PG_REGISTRAR ||
-	       connection->use == PG_STRAIGHT;
+	       connection->use == PG_SHARD;
+}
+
+void pg_begin_transaction(struct pg_connection *connection)
+{
+	const struct pg_db *db = pg_db(connection->base.db);
+	connection->in_transaction = true;
+	pg_send_text(connection, NULL,
+	             connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	                                          : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
+	pg_send_text(connection, pg_note_latest_clock, db->transaction_settings[connection->use]);
+	if (pg_is_judged(connection))
+		pg_send_text(connection, pg_judge_replicas, pg_replica_query);
+}
+
+void pg_query_clock(struct pg_connection *connection)
+{
+	if (connection->use == PG_WRITER || connection->use == PG_LOCAL)
+		pg_send_text(connection, pg_note_clock, "SELECT " PG_CLOCK_NOW);
 }
 
 static int begin(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
-	bool sharded = base->db->sharded;
-	int result = connection->refusal.code;
-	if (result && error)
-		*error = connection->refusal;
-	if (!result)
-		result = pg_connect(connection, error);
-	if (!result && connection->use == PG_WRITER && sharded)
-		result = pg_take_turn(pg_db(base->db), error);
+	int result = pg_connect(connection, error);
 	if (result)
 		return base->failure = result;
-	if (connection->use == PG_STRAIGHT && pg_waits_aside(connection, connection->account)) {
-		pg_fail(connection, ERR_UNAVAILABLE, "an earlier commit is waiting for its standby");
-		return db_report(base, error);
-	}
-	pg_make_room_for_queries(connection);
-	connection->in_transaction = true;
-	connection->on_shard = false;
-	pg_send_text(connection, PG_STATEMENT,
-	             connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	                                          : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
-	pg_send_text(connection, PG_SETTINGS, pg_db(base->db)->transaction_settings[connection->use]);
-	if (is_judged(connection))
-		pg_send_text(connection, PG_REPLICA_CHECK, pg_replica_query);
-	if (connection->use == PG_STRAIGHT)
-		pg_hold_pieces(connection);
-	if (connection->use == PG_WRITER && !sharded)
-		pg_send_text(connection, PG_STATEMENT, pg_lock_turn);
-	if (connection->use == PG_LOCAL && !sharded)
-		pg_send_text(connection, PG_STATEMENT, pg_try_lock_turn);
-	if (connection->use == PG_WRITER || connection->use == PG_LOCAL)
-		pg_send_text(connection, PG_CLOCK, "SELECT " PG_CLOCK_NOW);
+	pg_begin_transaction(connection);
+	if (connection->use == PG_WRITER)
+		pg_send_text(connection, NULL, pg_lock_writer);
+	if (connection->use == PG_LOCAL)
+		pg_send_text(connection, NULL, try_lock_writer);
+	pg_query_clock(connection);
 	return db_report(base, error);
 }
 
@@ -229,131 +231,94 @@ void pg_roll_back(struct pg_connection *connection)
 	if (connection->in_transaction) {
 		pg_sync(connection); /* ends an aborted pipeline */
 		base->failure = OK;
-		pg_send_text(connection, PG_STATEMENT, "ROLLBACK");
+		pg_send_text(connection, NULL, "ROLLBACK");
 		pg_sync(connection);
 	}
-	if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg) {
-		pg_give_up_statement(connection);
-		pg_disconnect(connection);
-	}
+	if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
+		pg_give_up(connection);
 	connection->in_transaction = false;
 	base->failure = failure;
 	base->error = error;
 }
 
-static void roll_back(struct db_connection *base)
+void pg_roll_back_base(struct db_connection *base)
 {
 	pg_roll_back(pg_connection(base));
 }
 
-static int unknown_outcome(struct pg_connection *connection, struct error *error)
+int pg_unknown_outcome(struct pg_connection *connection, struct error *error)
 {
 	connection->base.failure = ERR_UNKNOWN_OUTCOME;
 	connection->base.error.code = ERR_UNKNOWN_OUTCOME;
 	return db_report(&connection->base, error);
 }
 
-/* A log record of the transaction makes the commit wait for the standby even if nothing else was
- * written: a batch of replays is acknowledged only when a standby has the events that it found. */
-#define WRITE_SOMETHING "SELECT pg_logical_emit_message(true, 'constancia', '')"
+const char pg_write_something[] = "SELECT pg_logical_emit_message(true, 'constancia', '')";
 
-static void keep_to_shard(struct db_connection *base, int64_t account)
+static void note_commit(struct pg_connection *connection, const PGresult *result, int64_t sent_us)
 {
-	struct pg_connection *connection = pg_connection(base);
-	bool straight = connection->use == PG_STRAIGHT;
-	struct error error;
-	if (connection->use == PG_LOCAL && db_check_reach(base, account, &error))
-		return;
-	if (!is_judged(connection) ||
-	    ((straight || connection->on_shard) && connection->account == account))
-		return;
-	if (straight || connection->on_shard) {
-		pg_fail(connection, ERR_INTERNAL, "a transaction uses two accounts");
-		return;
-	}
-	connection->on_shard = true;
-	connection->account = account;
-	if (db_check_reach(base, account, &error))
-		return;
-	pg_send_to_shard(connection, PG_SHARD_CHECK, pg_shard_replica_query);
+	(void)sent_us;
+	/* libpq takes no const here, and does not change it. */
+	connection->committed = strcmp(PQcmdStatus((PGresult *)(uintptr_t)result), "COMMIT") == 0;
 }
 
-static void send_last(struct pg_connection *connection)
+void pg_send_commit(struct pg_connection *connection)
 {
-	if (connection->on_shard)
-		pg_send_to_shard(connection, PG_SHARD_WRITE, pg_shard_write);
-	else if (connection->use == PG_REGISTRAR || connection->use == PG_STRAIGHT)
-		pg_send_text(connection, PG_STATEMENT, WRITE_SOMETHING);
+	connection->committed = connection->commit_warned = false;
+	pg_send_text(connection, note_commit, "COMMIT");
 }
 
-static void send_commit(struct pg_connection *connection)
+void pg_send_commit_check(struct pg_connection *connection)
 {
-	pg_send_text(connection, PG_COMMIT, "COMMIT");
-	/* Checks that the conditions still held after the commit. */
-	if (connection->on_shard)
-		pg_send_to_shard(connection, PG_SHARD_CHECK, pg_shard_committed_query);
-	if (is_judged(connection))
-		pg_send_text(connection, PG_REPLICA_CHECK, pg_committed_query);
+	if (pg_is_judged(connection))
+		pg_send_text(connection, pg_judge_replicas, pg_committed_query);
 	pg_sync(connection);
+}
+
+int pg_end_commit(struct pg_connection *connection, bool late, struct error *error)
+{
+	struct db_connection *base = &connection->base;
+	if (connection->committed && (late || connection->commit_warned || base->failure)) {
+		if (connection->commit_warned)
+			pg_fail(connection, ERR_UNKNOWN_OUTCOME, "the wait for the standby was cancelled");
+		connection->in_transaction = false;
+		return pg_unknown_outcome(connection, error);
+	}
+	if (!connection->committed) {
+		pg_fail(connection, ERR_UNAVAILABLE, "the transaction was rolled back");
+		pg_roll_back(connection);
+		return db_report(base, error);
+	}
+	connection->in_transaction = false;
+	return OK;
 }
 
 static int commit(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
-	bool turned = connection->use == PG_WRITER && base->db->sharded;
-	if (!base->failure)
-		send_last(connection);
-	if (turned && !base->failure)
-		(void)!pg_confirm_turn(connection, error);
+	if (!base->failure && connection->use == PG_REGISTRAR)
+		pg_send_text(connection, NULL, pg_write_something);
 	if (base->failure) {
-		roll_back(base);
+		pg_roll_back(connection);
 		return db_report(base, error);
 	}
-	connection->committed = connection->commit_warned = false;
-	send_commit(connection);
-	int64_t wait = pg_db(base->db)->commit_timeout_us;
-	bool answered = pg_collect(connection, NULL, clock_monotonic_us() + wait);
-	bool late = !answered;
-	if (late && base->db->sharded) {
-		pg_doubt_servers(pg_db(base->db));
-		answered = turned && pg_break_off(connection);
-	}
-	if (!answered) {
-		/* Not cancelled, because the server would then commit without the standby. The commit stays
-		 * pending; on a direct shard connection it affects only its account. */
-		bool aside = connection->pg && connection->use == PG_STRAIGHT && pg_set_aside(connection);
-		if (connection->pg && !aside)
-			connection->limbo_since_us = clock_monotonic_us();
-		return unknown_outcome(connection, error);
-	}
-	if (connection->committed && (late || connection->commit_warned || base->failure)) {
-		if (connection->commit_warned)
-			pg_fail(connection, ERR_UNKNOWN_OUTCOME, "the wait for the standby was cancelled");
-		connection->in_transaction = false;
-		return unknown_outcome(connection, error);
-	}
-	if (!connection->committed) {
-		pg_fail(connection, ERR_UNAVAILABLE, "the transaction was rolled back");
-		roll_back(base);
-		return db_report(base, error);
-	}
-	connection->in_transaction = false;
-	if (connection->use == PG_STRAIGHT && !pg_end_fence(connection)) {
-		pg_fail(connection, ERR_UNKNOWN_OUTCOME,
-		        "the account's rows may have moved to another server");
-		return unknown_outcome(connection, error);
-	}
-	return OK;
+	pg_send_commit(connection);
+	pg_send_commit_check(connection);
+	int64_t wait_us = pg_db(base->db)->commit_timeout_us;
+	if (pg_collect(connection, NULL, clock_monotonic_us() + wait_us))
+		return pg_end_commit(connection, false, error);
+	/* Not cancelled, because the server would then commit without the standby. */
+	if (connection->pg)
+		connection->limbo_since_us = clock_monotonic_us();
+	return pg_unknown_outcome(connection, error);
 }
 
 /* Several statements in one string need the simple protocol, which has no pipeline. */
-static int run(struct db_connection *base, const char *sql, struct error *error)
+int pg_run(struct db_connection *base, const char *sql, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
 	if (!connection->in_transaction && pg_connect(connection, error))
 		return ERR_UNAVAILABLE;
-	if (connection->use == PG_WRITER)
-		pg_keep_turn(pg_db(base->db), true);
 	pg_sync(connection);
 	if (!pg_collect(connection, NULL, pg_deadline(connection)) || base->failure)
 		return db_report(base, error);
@@ -371,36 +336,36 @@ static int run(struct db_connection *base, const char *sql, struct error *error)
 
 /* ---- state ---- */
 
-static unsigned registrar_count(const struct db *base)
+unsigned pg_registrar_count(const struct db *base)
 {
 	return PG_REGISTRARS;
 }
 
-static const char *promise(const struct db *base)
+const char *pg_promise(const struct db *base)
 {
 	return ((const struct pg_db *)base)->require_replicas > 0 ? "replicated" : "durable";
 }
 
-static int64_t now_us(const struct db *base)
+int64_t pg_now_us(const struct db *base)
 {
 	int64_t offset_us = atomic_load(&((const struct pg_db *)base)->clock_offset_us);
 	return offset_us ? clock_monotonic_us() + offset_us : clock_now_us();
 }
 
-static int64_t latest_now_us(const struct db *base)
+int64_t pg_latest_now_us(const struct db *base)
 {
 	int64_t latest_us = atomic_load(&((const struct pg_db *)base)->clock_latest_us);
 	return latest_us ? clock_boot_us() + latest_us : clock_now_us();
 }
 
-static int ready(struct db *base, struct error *error)
+int pg_ready(struct db *base, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(base);
 	struct pg_connection *connection = pg_connection(reader);
 	int result = pg_connect(connection, error);
 	if (!result) {
 		/* Transactions set synchronous_commit themselves. */
-		pg_send_text(connection, PG_REPLICA_CHECK, pg_committed_query);
+		pg_send_text(connection, pg_judge_replicas, pg_committed_query);
 		pg_sync(connection);
 		if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
 			pg_disconnect(connection);
@@ -410,10 +375,10 @@ static int ready(struct db *base, struct error *error)
 	return result;
 }
 
-static int count_replicas(struct db *base, struct db_replicas *ret, struct error *error)
+int pg_count_replicas(struct db *base, struct db_replicas *ret, struct error *error)
 {
-	struct db_connection *reader = take_reader(base);
-	int result = begin(reader, error);
+	struct db_connection *reader = db_take_reader(base);
+	int result = db_begin(reader, error);
 	if (!result) {
 		struct db_query *query = pg_make_query(reader, pg_lag_query, false);
 		ret->required = pg_db(base)->require_replicas;
@@ -424,8 +389,7 @@ static int count_replicas(struct db *base, struct db_replicas *ret, struct error
 		}
 		result = pg_end(query, error);
 	}
-	roll_back(reader);
-	give(reader);
+	db_give(reader);
 	return result;
 }
 
@@ -435,8 +399,8 @@ static int count_replicas(struct db *base, struct db_replicas *ret, struct error
 /* Commits a transaction and gets its number; it is on the standbys when this returns OK. */
 static int write_own(struct db *base, int64_t *ret_number, struct error *error)
 {
-	struct db_connection *writer = take_writer(base);
-	int result = begin(writer, error);
+	struct db_connection *writer = db_take_writer(base);
+	int result = db_begin(writer, error);
 	if (!result) {
 		struct db_query *query =
 			pg_make_query(writer,
@@ -447,18 +411,16 @@ static int write_own(struct db *base, int64_t *ret_number, struct error *error)
 		result = pg_end(query, error);
 	}
 	if (!result)
-		result = commit(writer, error);
-	if (result)
-		roll_back(writer);
-	give(writer);
+		result = db_commit(writer, error);
+	db_give(writer);
 	return result;
 }
 
 /* Gets whether all transactions up to `number` are over, by a snapshot. */
 static int query_whether_over(struct db *base, int64_t number, bool *ret_over, struct error *error)
 {
-	struct db_connection *reader = take_reader(base);
-	int result = begin(reader, error);
+	struct db_connection *reader = db_take_reader(base);
+	int result = db_begin(reader, error);
 	if (!result) {
 		struct db_query *query = pg_make_query(
 			reader,
@@ -469,15 +431,14 @@ static int query_whether_over(struct db *base, int64_t number, bool *ret_over, s
 		*ret_over = pg_step(query) && pg_integer(query, 0) == 1;
 		result = pg_end(query, error);
 	}
-	roll_back(reader);
-	give(reader);
+	db_give(reader);
 	return result;
 }
 
 /* Everything before our own write in the server's log is on the standbys with it. Backends that
  * waited for that are then released one by one, and only their finished transactions are
  * visible. */
-static int await_writes(struct db *base, struct error *error)
+int pg_await_writes(struct db *base, struct error *error)
 {
 	int64_t number = 0;
 	int result = write_own(base, &number, error);
@@ -496,53 +457,7 @@ static int await_writes(struct db *base, struct error *error)
 }
 
 const struct db_driver postgres_driver = {
-	.engine = "PostgreSQL",
-	.shared = true,
-	.check_url = check_url,
-	.open = open_db,
-	.close = close_db,
-	.registrar_count = registrar_count,
-	.promise = promise,
-	.now_us = now_us,
-	.latest_now_us = latest_now_us,
-	.ready = ready,
-	.describe = pg_describe,
-	.count_replicas = count_replicas,
-	.ask_shard_servers = pg_ask_shard_servers,
-	.try_shard_server = pg_try_server,
-	.ask_pieces = pg_ask_pieces,
-	.misses = pg_misses,
-	.misses_servers = pg_misses_servers,
-	.beside = beside,
-	.await_writes = await_writes,
-	.take_writer = take_writer,
-	.take_local = take_local,
-	.take_registrar = take_registrar,
-	.take_reader = take_reader,
-	.give = give,
-	.begin = begin,
-	.keep_to_shard = keep_to_shard,
-	.commit = commit,
-	.rollback = roll_back,
-	.run = run,
-	.query = pg_make_query,
-	.bind_integer = pg_bind_integer,
-	.bind_text = pg_bind_text,
-	.bind_blob = pg_bind_blob,
-	.bind_null = pg_bind_null,
-	.bind_array = pg_bind_array,
-	.send = pg_send,
-	.step = pg_step,
-	.execute = pg_execute,
-	.end = pg_end,
-	.integer = pg_integer,
-	.is_null = pg_is_null,
-	.text = pg_text,
-	.blob = pg_blob,
-	.table_query = "SELECT count(*) FROM information_schema.tables "
-				   "WHERE table_schema = current_schema() AND table_name = $1",
-	.backup_name = "constancia.pgdump",
-	.backup = pg_backup,
-	.vacant = pg_vacant,
-	.restore = pg_restore,
+	PG_DRIVER_FUNCTIONS, .open = open_db, .take_registrar = pg_take_registrar,
+	.give = pg_give,     .begin = begin,  .commit = commit,
+	.run = pg_run,
 };

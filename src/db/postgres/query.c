@@ -16,20 +16,18 @@
 
 /* ---- making and binding ---- */
 
-/* `shard`: the shard whose table names it has; 0: it has no table that is distributed by
- * account. */
 static struct pg_query *find_slot(struct pg_connection *connection, const char *literal_sql,
-                                  int64_t shard)
+                                  int64_t variant)
 {
 	uintptr_t address = (uintptr_t)literal_sql;
-	size_t at = (address >> 4 ^ address >> 12 ^ (uint64_t)shard * 37) % QUERIES_MAX;
+	size_t at = (address >> 4 ^ address >> 12 ^ (uint64_t)variant * 37) % QUERIES_MAX;
 	for (size_t tried = 0; tried < QUERIES_MAX; tried++, at = (at + 1) % QUERIES_MAX) {
 		struct pg_query *query = &connection->queries[at];
-		if (query->sql && (query->sql != literal_sql || query->shard != shard))
+		if (query->sql && (query->sql != literal_sql || query->variant != variant))
 			continue;
 		if (!query->sql) {
 			query->sql = literal_sql;
-			query->shard = shard;
+			query->variant = variant;
 			connection->query_count++;
 			query->base.connection = &connection->base;
 			snprintf(query->name, sizeof query->name, "q%zu", at);
@@ -61,7 +59,7 @@ static void finish(struct pg_query *query)
 	if (lost || !pg_make_room(connection))
 		return;
 	if (PQsendQueryParams(connection->pg, sql, 0, NULL, NULL, NULL, NULL, 0) == 1)
-		pg_note_sent(connection, PG_STATEMENT, NULL);
+		pg_note_sent(connection, PG_STATEMENT, NULL, NULL);
 	else
 		give_up(connection);
 }
@@ -70,8 +68,7 @@ struct db_query *pg_make_query(struct db_connection *base, const char *literal_s
                                bool long_result)
 {
 	struct pg_connection *connection = pg_connection(base);
-	struct pg_query *query =
-		find_slot(connection, literal_sql, connection->set ? connection->set->shard : 0);
+	struct pg_query *query = find_slot(connection, literal_sql, connection->variant);
 	finish(query);
 	query->long_result = long_result;
 	query->row = -1;
@@ -175,7 +172,7 @@ void pg_make_room_for_queries(struct pg_connection *connection)
 	connection->bound = 0;
 	/* Their names can be reused. */
 	if (PQsendQueryParams(connection->pg, "DEALLOCATE ALL", 0, NULL, NULL, NULL, NULL, 0) == 1)
-		pg_note_sent(connection, PG_STATEMENT, NULL);
+		pg_note_sent(connection, PG_STATEMENT, NULL, NULL);
 	else
 		give_up(connection);
 }
@@ -186,13 +183,13 @@ static bool prepare(struct pg_connection *connection, struct pg_query *query)
 {
 	if (query->prepared)
 		return true;
-	if (query->shard && !query->text)
-		query->text = pg_name_pieces(connection->set, query->sql);
-	const char *sql = query->shard ? query->text : query->sql;
+	if (query->variant && !query->text)
+		query->text = pg_db(connection->base.db)->extension->rewrite(query);
+	const char *sql = query->variant ? query->text : query->sql;
 	if (!sql ||
 	    PQsendPrepare(connection->pg, query->name, sql, connection->bound, connection->types) != 1)
 		return false;
-	pg_note_sent(connection, PG_PREPARE, query);
+	pg_note_sent(connection, PG_PREPARE, query, NULL);
 	query->prepared = true; /* unless its result is an error */
 	return true;
 }
@@ -204,7 +201,7 @@ static bool send_statement(struct pg_connection *connection, struct pg_query *qu
 	    PQsendQueryPrepared(connection->pg, query->name, connection->bound, connection->values,
 	                        connection->lengths, connection->formats, 1) != 1)
 		return false;
-	pg_note_sent(connection, PG_STATEMENT, receiver);
+	pg_note_sent(connection, PG_STATEMENT, receiver, NULL);
 	return true;
 }
 
@@ -214,7 +211,7 @@ static bool send_fetch(struct pg_connection *connection, struct pg_query *query)
 	snprintf(sql, sizeof sql, "FETCH %d FROM %s", PORTION, query->name);
 	if (PQsendQueryParams(connection->pg, sql, 0, NULL, NULL, NULL, NULL, 1) != 1)
 		return false;
-	pg_note_sent(connection, PG_STATEMENT, query);
+	pg_note_sent(connection, PG_STATEMENT, query, NULL);
 	return true;
 }
 
@@ -228,7 +225,7 @@ static bool send_cursor(struct pg_connection *connection, struct pg_query *query
 	if (PQsendQueryParams(connection->pg, sql, connection->bound, connection->types,
 	                      connection->values, connection->lengths, connection->formats, 1) != 1)
 		return false;
-	pg_note_sent(connection, PG_STATEMENT, NULL);
+	pg_note_sent(connection, PG_STATEMENT, NULL, NULL);
 	query->cursor_open = true;
 	return send_fetch(connection, query);
 }
@@ -250,37 +247,34 @@ static void send(struct pg_connection *connection, struct pg_query *query,
 }
 
 /* Sends with the bound parameters; the result has text format. */
-static void send_judged(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query)
+static void send_judged(struct pg_connection *connection, pg_judge_function *judge,
+                        struct pg_query *query)
 {
 	if (!pg_make_room(connection))
 		return;
 	if (prepare(connection, query) &&
 	    PQsendQueryPrepared(connection->pg, query->name, connection->bound, connection->values,
 	                        connection->lengths, connection->formats, 0) == 1)
-		pg_note_sent(connection, kind, NULL);
+		pg_note_sent(connection, PG_STATEMENT, NULL, judge);
 	else
 		give_up(connection);
 }
 
-void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
+void pg_send_text(struct pg_connection *connection, pg_judge_function *judge,
+                  const char *literal_sql)
 {
 	connection->bound = 0;
-	send_judged(connection, kind, find_slot(connection, literal_sql, 0));
+	send_judged(connection, judge, find_slot(connection, literal_sql, 0));
 }
 
-void pg_send_number(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql,
-                    int64_t number)
+void pg_send_number(struct pg_connection *connection, pg_judge_function *judge,
+                    const char *literal_sql, int64_t number)
 {
 	struct pg_query *query = find_slot(connection, literal_sql, 0);
 	connection->binding = query;
 	connection->bound = 0;
 	pg_bind_integer(&query->base, number);
-	send_judged(connection, kind, query);
-}
-
-void pg_send_to_shard(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
-{
-	pg_send_number(connection, kind, literal_sql, connection->account);
+	send_judged(connection, judge, query);
 }
 
 /* Outside a transaction a query may be the first use of a connection. */
@@ -306,10 +300,8 @@ void pg_send(struct db_query *base)
 
 static bool collect(struct pg_connection *connection, struct pg_query *query)
 {
-	if (!pg_collect(connection, query, pg_deadline(connection)) && connection->pg) {
-		pg_give_up_statement(connection);
-		pg_disconnect(connection);
-	}
+	if (!pg_collect(connection, query, pg_deadline(connection)) && connection->pg)
+		pg_give_up(connection);
 	if (query->state != PG_HERE) /* never report an empty result instead */
 		pg_fail(connection, ERR_UNAVAILABLE, "a result is missing");
 	return !connection->base.failure;

@@ -28,39 +28,10 @@ unsigned pg_standbys_waited_for(const char *names)
 	return *skip_space(end) == '(' && number < 1000 ? (unsigned)number : 1;
 }
 
-#define STANDBYS "FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
 /* A name has a type of its own in the catalog, so it is cast to text. Settings are read as in force
- * where the query runs. A standby counts if it streams and the server waits for it. */
-#define QUESTION(synchronous_commit, more)                                                         \
-	"SELECT " synchronous_commit ", current_setting('fsync'), "                                    \
-	"current_setting('full_page_writes'), current_setting('synchronous_standby_names'), "          \
-	"count(*) " STANDBYS ", count(*) FILTER (WHERE state IS NULL)" more                            \
-	" FROM pg_stat_get_wal_senders()"
-/* Returns one row even without such an account: account 0 has a shard, too. */
-#define ON_SHARD "(SELECT count(*) FROM " DB_ROWS_OF_SHARD ") AS shard"
-#define TO_SHARD(question) "SELECT answer.* FROM (" question ") AS answer, " ON_SHARD
-
-#define OF_TRANSACTION "current_setting('synchronous_commit')"
-/* After a COMMIT that setting is the session's, not the transaction's. */
-#define OF_COMMITTED "'on'"
-#define IN_LOG(place) "pg_wal_lsn_diff(" place ", '0/0')::bigint"
-
-const char pg_replica_query[] = QUESTION(OF_TRANSACTION, "");
-const char pg_committed_query[] = QUESTION(OF_COMMITTED, "");
-const char pg_shard_replica_query[] = TO_SHARD(QUESTION(OF_TRANSACTION, ""));
-const char pg_shard_write[] =
-	"SELECT " IN_LOG("pg_logical_emit_message(true, 'constancia', '')") " FROM " ON_SHARD;
-const char pg_shard_committed_query[] = TO_SHARD(
-	QUESTION(OF_COMMITTED, ", string_agg((" IN_LOG("flush_lsn") ")::text, ' ') " STANDBYS));
-
-#define APART "chr(31)"
-const char pg_shard_server_question[] =
-	"SELECT concat_ws(" APART ", a, b, c, d, e, f)"
-	" FROM (" QUESTION(OF_TRANSACTION, "") ") AS answer(a, b, c, d, e, f)";
-const char pg_shard_server_query[] =
-	"SELECT part[1], part[2], part[3], part[4], part[5], part[6], success::int::bigint, result"
-	" FROM (SELECT success, result, string_to_array(result, " APART ") AS part"
-	" FROM master_run_on_worker(ARRAY[$1], ARRAY[$2::int], ARRAY[$3], false)) AS one";
+ * where the query runs. */
+const char pg_replica_query[] = PG_REPLICAS(PG_OF_TRANSACTION, "");
+const char pg_committed_query[] = PG_REPLICAS(PG_OF_COMMITTED, "");
 
 const char pg_lag_query[] =
 	"SELECT count(*)::bigint, COALESCE(MAX(GREATEST(pg_wal_lsn_diff(pg_current_wal_lsn(),"
@@ -76,7 +47,6 @@ enum column {
 	STANDBY_NAMES,
 	PRESENT,
 	HIDDEN,
-	FLUSHED
 };
 
 static bool is_text(const PGresult *row, enum column column, const char *text)
@@ -89,7 +59,7 @@ static unsigned count_of(const PGresult *row, enum column column)
 	return (unsigned)strtoul(PQgetvalue(row, 0, column), NULL, 10);
 }
 
-void pg_judge_replicas(struct pg_connection *connection, const PGresult *row, const char *where)
+void pg_judge_replicas_at(struct pg_connection *connection, const PGresult *row, const char *where)
 {
 	unsigned wanted = pg_db(connection->base.db)->require_replicas;
 	const char *names = PQgetvalue(row, 0, STANDBY_NAMES);
@@ -118,28 +88,8 @@ void pg_judge_replicas(struct pg_connection *connection, const PGresult *row, co
 		        where, present, wanted);
 }
 
-static unsigned count_beyond(const char *places, uint64_t place)
+void pg_judge_replicas(struct pg_connection *connection, const PGresult *row, int64_t sent_us)
 {
-	unsigned count = 0;
-	char *next;
-	for (uint64_t one = strtoull(places, &next, 10); next != places;
-	     one = strtoull(places, &next, 10)) {
-		count += one > place;
-		places = next;
-	}
-	return count;
-}
-
-void pg_judge_shard(struct pg_connection *connection, const PGresult *row)
-{
-	const char *where = "on the account's shard: ";
-	if (PQntuples(row) != 1) {
-		pg_fail(connection, ERR_INTERNAL, "no shard has the account");
-		return;
-	}
-	pg_judge_replicas(connection, row, where);
-	if (PQnfields(row) > FLUSHED && count_beyond(PQgetvalue(row, 0, FLUSHED), connection->written) <
-	                                    pg_db(connection->base.db)->require_replicas)
-		pg_fail(connection, ERR_UNKNOWN_OUTCOME, "%sa commit ended before the standbys received it",
-		        where);
+	(void)sent_us;
+	pg_judge_replicas_at(connection, row, "");
 }

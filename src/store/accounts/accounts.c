@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "store/accounts/account_bounds.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define MOVEMENT_MEMORY_MAX ((size_t)4 << 20) /* thresholds and their notices */
@@ -31,7 +31,7 @@ static int insert_account(struct db_connection *connection, const struct account
 {
 	bool sharded = db_is_sharded(db_of(connection));
 	int64_t number = 0;
-	int result = sharded ? reach_take_number(connection, REACH_ACCOUNTS, &number, error) : OK;
+	int result = sharded ? routing_take_number(connection, ROUTING_ACCOUNTS, &number, error) : OK;
 	if (result)
 		return result;
 	struct db_query *query =
@@ -214,17 +214,18 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 		result = find_account_number(connection, after, &after_number, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_of of = {0};
-	result = reach_find_page(connection, REACH_ALL,
-	                         "SELECT account FROM {accounts} WHERE account > ? ORDER BY account",
-	                         &(struct reach_value){.number = after_number}, limit + 1, &of, error);
+	WORK_AUTO struct work_accounts of = {0};
+	result =
+		routing_find_page(connection, ROUTING_ALL,
+	                      "SELECT account FROM {accounts} WHERE account > ? ORDER BY account",
+	                      &(struct routing_value){.number = after_number}, limit + 1, &of, error);
 	if (result)
 		return end_read(connection, result);
 	char day[11];
 	time_day_key(now_us, day);
-	struct row row = {.arena = arena,
-	                  .query =
-	                      reach_query(connection, &of, LISTED(""), LISTED(WORK_OF("a", "$4")))};
+	struct row row = {
+		.arena = arena,
+		.query = routing_query(connection, &of, LISTED(""), LISTED(WORK_ACCOUNTS("a", "$4")))};
 	db_bind_string(row.query, day);
 	db_bind_integer(row.query, after_number);
 	db_bind_integer(row.query, limit + 1);

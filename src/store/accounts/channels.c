@@ -75,7 +75,7 @@ static struct db_query *ask_key(struct db_connection *reader, const struct sha25
 		db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
 		return query;
 	}
-	if (!read_key_row(reader, key_hash, &row) || db_check_reach(reader, row.account, NULL))
+	if (!read_key_row(reader, key_hash, &row) || db_check_reachable(reader, row.account, NULL))
 		return NULL;
 	struct db_query *query = db_query(reader, KEY_OF_CHANNEL);
 	db_bind_integer(query, row.account);

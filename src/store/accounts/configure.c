@@ -5,7 +5,7 @@
 
 #include "store/accounts/account_bounds.h"
 #include "store/accounts/accounts.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define DOCUMENT_MAX ((size_t)64 * 1024) /* four texts of CONFIG_TEXT_MAX, fully escaped */
@@ -86,7 +86,7 @@ static int insert_channel(struct db_connection *connection, int64_t account, con
 {
 	bool sharded = db_is_sharded(db_of(connection));
 	int64_t number = 0;
-	int result = sharded ? reach_take_number(connection, REACH_CHANNELS, &number, error) : OK;
+	int result = sharded ? routing_take_number(connection, ROUTING_CHANNELS, &number, error) : OK;
 	if (result)
 		return result;
 	struct db_query *query =
@@ -175,8 +175,8 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
-		.query = reach_query_one(connection, REACH_PLACE("channels", "channel_id"), channel_id,
-	                             REACH_TEXTS(CHANNEL_COLUMNS " WHERE c.channel_id = $1", "c."))};
+		.query = routing_query_one(connection, ROUTING_PLACE("channels", "channel_id"), channel_id,
+	                             ROUTING_TEXTS(CHANNEL_COLUMNS " WHERE c.channel_id = $1", "c."))};
 	struct channel_record record;
 	int result = end_read(connection, row_find(&row, &channel_type, &record, MSG_STORE_NO_CHANNEL,
 	                                           channel_id, error));
@@ -189,9 +189,9 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
 	CHANNEL_COLUMNS " WHERE ($1 = 0 OR c.account = $1) AND c.channel > $2" of                      \
 					" ORDER BY c.channel LIMIT $3"
 #define OF_EACH(parameter)                                                                         \
-	WORK_OF("c", parameter)                                                                        \
-	WORK_OF("a", parameter)                                                                        \
-	WORK_OF("v", parameter) WORK_OF("l", parameter) WORK_OF("t", parameter)
+	WORK_ACCOUNTS("c", parameter)                                                                  \
+	WORK_ACCOUNTS("a", parameter)                                                                  \
+	WORK_ACCOUNTS("v", parameter) WORK_ACCOUNTS("l", parameter) WORK_ACCOUNTS("t", parameter)
 
 int store_list_channels(struct store *store, struct slice account_id, struct slice after,
                         int64_t limit, struct arena *arena, struct channel_list *ret,
@@ -202,14 +202,15 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 	int result = find_filters(connection, account_id, after, &account, &after_channel, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_of of = {0};
-	result = reach_find_page(connection, account ? account : REACH_ALL,
-	                         "SELECT account FROM {channels} WHERE channel > ? ORDER BY channel",
-	                         &(struct reach_value){.number = after_channel}, limit + 1, &of, error);
+	WORK_AUTO struct work_accounts of = {0};
+	result =
+		routing_find_page(connection, account ? account : ROUTING_ALL,
+	                      "SELECT account FROM {channels} WHERE channel > ? ORDER BY channel",
+	                      &(struct routing_value){.number = after_channel}, limit + 1, &of, error);
 	if (result)
 		return end_read(connection, result);
 	struct row row = {.arena = arena,
-	                  .query = reach_query(connection, &of, LISTED(""), LISTED(OF_EACH("$4")))};
+	                  .query = routing_query(connection, &of, LISTED(""), LISTED(OF_EACH("$4")))};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, after_channel);
 	db_bind_integer(row.query, limit + 1);

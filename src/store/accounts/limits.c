@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "store/accounts/accounts.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 /* ---- maximum numbers ---- */
@@ -144,8 +144,8 @@ static const struct row_type limit_type =
 	LIMITS("daily_usage u WHERE u.day >= $4 AND u.day <= $7" of_used, "u.day", of)
 
 #define OF_EACH(parameter)                                                                         \
-	WORK_OF("l", parameter)                                                                        \
-	WORK_OF("a", parameter) WORK_OF("c", parameter) WORK_OF("v", parameter)
+	WORK_ACCOUNTS("l", parameter)                                                                  \
+	WORK_ACCOUNTS("a", parameter) WORK_ACCOUNTS("c", parameter) WORK_ACCOUNTS("v", parameter)
 
 int store_list_limits(struct store *store, struct slice account_id, struct slice channel_id,
                       struct slice after, int64_t limit, int64_t now_us, struct arena *arena,
@@ -156,13 +156,14 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	int result = find_filters(connection, account_id, channel_id, &account, &channel, error);
 	if (result)
 		return end_read(connection, result);
-	const struct reach_value values[] = {
+	const struct routing_value values[] = {
 		{.number = channel}, {.number = channel}, {.text = &after}};
-	WORK_AUTO struct work_of of = {0};
-	result = reach_find_page(connection, account ? account : REACH_ALL,
-	                         "SELECT account FROM {consumption_limits} WHERE (? = 0 OR channel = ?)"
-	                         " AND limit_id > ? ORDER BY limit_id",
-	                         values, limit + 1, &of, error);
+	WORK_AUTO struct work_accounts of = {0};
+	result =
+		routing_find_page(connection, account ? account : ROUTING_ALL,
+	                      "SELECT account FROM {consumption_limits} WHERE (? = 0 OR channel = ?)"
+	                      " AND limit_id > ? ORDER BY limit_id",
+	                      values, limit + 1, &of, error);
 	if (result)
 		return end_read(connection, result);
 	int64_t first, last;
@@ -171,8 +172,8 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 		.arena = arena,
 		.query =
 			db_is_sharded(db_of(connection))
-				? reach_query(connection, &of, LIMITS_OF_MONTH("", ""),
-	                          LIMITS_OF_MONTH(WORK_OF("u", "$8"), OF_EACH("$8")))
+				? routing_query(connection, &of, LIMITS_OF_MONTH("", ""),
+	                            LIMITS_OF_MONTH(WORK_ACCOUNTS("u", "$8"), OF_EACH("$8")))
 				: db_query(connection,
 	                       EACH_DAY LIMITS("days CROSS JOIN daily_usage u WHERE u.day = number",
 	                                       "number", ""))};
@@ -192,22 +193,22 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 }
 
 #define DELETED(table, column)                                                                     \
-	((struct reach_texts){"DELETE FROM " table " WHERE " column " = $1 RETURNING " column,         \
-	                      "DELETE FROM " table " WHERE " column                                    \
-	                      " = $1 AND account = $2 RETURNING " column})
+	((struct routing_texts){"DELETE FROM " table " WHERE " column " = $1 RETURNING " column,       \
+	                        "DELETE FROM " table " WHERE " column                                  \
+	                        " = $1 AND account = $2 RETURNING " column})
 
-static int delete_by_id(struct store *store, struct reach_place place, struct reach_texts texts,
+static int delete_by_id(struct store *store, struct routing_place place, struct routing_texts texts,
                         struct slice id, enum message missing, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
-	struct row row = {.query = reach_query_one(connection, place, id, texts)};
+	struct row row = {.query = routing_query_one(connection, place, id, texts)};
 	bool found = db_step(row.query);
 	return end_write(connection, row_end(&row, found, missing, id, error), error);
 }
 
 int store_delete_limit(struct store *store, struct slice limit_id, struct error *error)
 {
-	return delete_by_id(store, REACH_PLACE("consumption_limits", "limit_id"),
+	return delete_by_id(store, ROUTING_PLACE("consumption_limits", "limit_id"),
 	                    DELETED("consumption_limits", "limit_id"), limit_id, MSG_STORE_NO_LIMIT,
 	                    error);
 }
@@ -288,16 +289,17 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 		result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_of of = {0};
-	result = reach_find_page(connection, account ? account : REACH_ALL,
-	                         "SELECT account FROM {balance_thresholds} WHERE threshold_id > ?"
-	                         " ORDER BY threshold_id",
-	                         &(struct reach_value){.text = &after}, limit + 1, &of, error);
+	WORK_AUTO struct work_accounts of = {0};
+	result = routing_find_page(connection, account ? account : ROUTING_ALL,
+	                           "SELECT account FROM {balance_thresholds} WHERE threshold_id > ?"
+	                           " ORDER BY threshold_id",
+	                           &(struct routing_value){.text = &after}, limit + 1, &of, error);
 	if (result)
 		return end_read(connection, result);
-	struct row row = {.arena = arena,
-	                  .query = reach_query(connection, &of, THRESHOLDS(""),
-	                                       THRESHOLDS(WORK_OF("t", "$4") WORK_OF("a", "$4")))};
+	struct row row = {
+		.arena = arena,
+		.query = routing_query(connection, &of, THRESHOLDS(""),
+	                           THRESHOLDS(WORK_ACCOUNTS("t", "$4") WORK_ACCOUNTS("a", "$4")))};
 	db_bind_integer(row.query, account);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
@@ -311,7 +313,7 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 
 int store_delete_threshold(struct store *store, struct slice threshold_id, struct error *error)
 {
-	return delete_by_id(store, REACH_PLACE("balance_thresholds", "threshold_id"),
+	return delete_by_id(store, ROUTING_PLACE("balance_thresholds", "threshold_id"),
 	                    DELETED("balance_thresholds", "threshold_id"), threshold_id,
 	                    MSG_STORE_NO_THRESHOLD, error);
 }

@@ -1,10 +1,10 @@
 #include "store/audit/acts.h"
 #include "store/events/segments.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define PAGE_BYTES ((size_t)4 << 20)
-#define BY_ACT REACH_PLACE("acts", "act_id")
+#define BY_ACT ROUTING_PLACE("acts", "act_id")
 
 /* Position of a record in the list order. */
 struct place {
@@ -15,9 +15,9 @@ static int find_place(struct db_connection *connection, struct slice act_id, str
                       struct error *error)
 {
 	struct row row = {
-		.query = reach_query_one(
+		.query = routing_query_one(
 			connection, BY_ACT, act_id,
-			REACH_TEXTS("SELECT at, account, number FROM acts WHERE act_id = $1", ""))};
+			ROUTING_TEXTS("SELECT at, account, number FROM acts WHERE act_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found)
 		*ret = (struct place){db_integer(row.query, 0), db_integer(row.query, 1),
@@ -50,18 +50,18 @@ _Static_assert(ACTS_CHAIN + 2 == 0 && URGENT_ACTS_CHAIN + 4 == 0, "as in SEALED"
 #define FORWARD " ORDER BY t.at, t.account, t.number"
 #define BACKWARD " ORDER BY t.at DESC, t.account DESC, t.number DESC"
 
-#define OF_SHARDS(place) SEALED(WORK_OF("m", "$9"), WANTED place " AND account = ANY($9)")
+#define OF_SHARDS(place) SEALED(WORK_ACCOUNTS("m", "$9"), WANTED place " AND account = ANY($9)")
 #define PAGE(behind, order)                                                                        \
 	"SELECT account FROM {acts} WHERE at >= ? AND at < ? AND ? IN ('', operation)"                 \
 	" AND (at, account, number) " behind " (?, ?, ?) ORDER BY " order
 
 /* Limits the records before their segments are looked up; with shards both are one step. */
 static struct db_query *ask(struct db_connection *connection, const struct act_filter *filter,
-                            int64_t account, const struct place *place, struct work_of *of)
+                            int64_t account, const struct place *place, struct work_accounts *of)
 {
 	bool ascending = filter->order == ORDER_ASCENDING;
 	struct db_query *query;
-	if (!of->anybodys)
+	if (!of->all)
 		query = ascending ? db_query(connection, OF_SHARDS(BEHIND) FORWARD " LIMIT $8")
 		                  : db_query(connection, OF_SHARDS(BEFORE) BACKWARD " LIMIT $8");
 	else if (db_is_sharded(db_of(connection)))
@@ -85,11 +85,11 @@ static struct db_query *ask(struct db_connection *connection, const struct act_f
 }
 
 static int find_accounts(struct db_connection *connection, const struct act_filter *filter,
-                         int64_t account, const struct place *place, struct work_of *ret,
+                         int64_t account, const struct place *place, struct work_accounts *ret,
                          struct error *error)
 {
 	const struct slice operation = filter->operation.data ? filter->operation : slice_of("");
-	const struct reach_value values[] = {
+	const struct routing_value values[] = {
 		{.number = filter->since_us == TIME_NONE ? 0 : filter->since_us},
 		{.number = filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us},
 		{.text = &operation},
@@ -97,10 +97,10 @@ static int find_accounts(struct db_connection *connection, const struct act_filt
 		{.number = place->account},
 		{.number = place->number}};
 	bool ascending = filter->order == ORDER_ASCENDING;
-	return reach_find_page(connection, account,
-	                       ascending ? PAGE(">", "at, account, number")
-	                                 : PAGE("<", "at DESC, account DESC, number DESC"),
-	                       values, filter->limit + 1, ret, error);
+	return routing_find_page(connection, account,
+	                         ascending ? PAGE(">", "at, account, number")
+	                                   : PAGE("<", "at DESC, account DESC, number DESC"),
+	                         values, filter->limit + 1, ret, error);
 }
 
 static void read_act(struct row *row, struct act_record *ret)
@@ -131,11 +131,11 @@ int store_get_act(struct store *store, struct slice act_id, struct arena *arena,
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
-	                  .query = reach_query_one(
+	                  .query = routing_query_one(
 						  connection, BY_ACT, act_id,
-						  (struct reach_texts){SEALED("", COLUMNS " WHERE act_id = $1"),
-	                                           SEALED(" AND m.account = $2", COLUMNS
-	                                                  " WHERE act_id = $1 AND account = $2")})};
+						  (struct routing_texts){SEALED("", COLUMNS " WHERE act_id = $1"),
+	                                             SEALED(" AND m.account = $2", COLUMNS
+	                                                    " WHERE act_id = $1 AND account = $2")})};
 	bool found = db_step(row.query);
 	struct act_record record = {0};
 	if (found)
@@ -150,7 +150,7 @@ static int read_page(struct db_connection *connection, const struct act_filter *
                      int64_t account, const struct place *place, struct arena *arena,
                      struct act_list *ret, struct error *error)
 {
-	WORK_AUTO struct work_of of = {0};
+	WORK_AUTO struct work_accounts of = {0};
 	int result = find_accounts(connection, filter, account, place, &of, error);
 	if (result)
 		return result;

@@ -12,7 +12,7 @@
 #include "store/events/segments.h"
 #include "store/people/people.h"
 #include "store/people/standing.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define MEMBERS_MAX 16
@@ -38,37 +38,37 @@
 static const struct subject {
 	const char *kind;
 	const char *argument;
-	struct reach_texts sql;
+	struct routing_texts sql;
 	const char *members[MEMBERS_MAX];
-	struct reach_place place;
+	struct routing_place place;
 } subjects[] = {
 	{"account",
      "account",
-     REACH_BOTH("SELECT account, name, email, language, rate_live, unpaid_limit, suspended,"
-                " disabled, passkeys_required, bound_rate, bound_channels, bound_keys,"
-                " bound_certifications, bound_stored_bytes FROM accounts WHERE account_id = $1",
-                ""),
+     ROUTING_BOTH("SELECT account, name, email, language, rate_live, unpaid_limit, suspended,"
+                  " disabled, passkeys_required, bound_rate, bound_channels, bound_keys,"
+                  " bound_certifications, bound_stored_bytes FROM accounts WHERE account_id = $1",
+                  ""),
      {"name:t", "email:t", "language:t", "rate:i", "unpaid_limit:i", "suspended:b", "disabled:b",
       "passkeys_required:b", "account_rate:i", "channels:i", "keys:i", "certifications_per_day:i",
       "stored_bytes:i"},
-     REACH_AT("accounts", "account_id")},
+     ROUTING_AT("accounts", "account_id")},
 	{"billing",
      "account",
-     REACH_BOTH("SELECT b.account, b.country, b.region, b.tax_rate, b.customer, b.payment_method"
-                " FROM accounts a JOIN account_billing b ON b.account = a.account"
-                " WHERE a.account_id = $1",
-                "a."),
+     ROUTING_BOTH("SELECT b.account, b.country, b.region, b.tax_rate, b.customer, b.payment_method"
+                  " FROM accounts a JOIN account_billing b ON b.account = a.account"
+                  " WHERE a.account_id = $1",
+                  "a."),
      {"country:t", "region:t", "tax_rate_hundredths:i", "customer:t", "payment_method:t"},
-     REACH_AT("accounts", "account_id")},
+     ROUTING_AT("accounts", "account_id")},
 	{"topup",
      "account",
-     REACH_BOTH("SELECT t.account, t.enabled, t.threshold, t.pack_id, t.daily_max"
-                " FROM accounts a JOIN topups t ON t.account = a.account WHERE a.account_id = $1",
-                "a."),
+     ROUTING_BOTH("SELECT t.account, t.enabled, t.threshold, t.pack_id, t.daily_max"
+                  " FROM accounts a JOIN topups t ON t.account = a.account WHERE a.account_id = $1",
+                  "a."),
      {"enabled:b", "threshold:i", "pack_id:t", "daily_max:i"},
-     REACH_AT("accounts", "account_id")},
-	{"membership", "user", MEMBERSHIP, {"role:t"}, REACH_AT("accounts", "account_id")},
-	{"membership", "email", MEMBERSHIP, {"role:t"}, REACH_AT("accounts", "account_id")},
+     ROUTING_AT("accounts", "account_id")},
+	{"membership", "user", MEMBERSHIP, {"role:t"}, ROUTING_AT("accounts", "account_id")},
+	{"membership", "email", MEMBERSHIP, {"role:t"}, ROUTING_AT("accounts", "account_id")},
 	{"session",
      "session",
      {"SELECT account, ended_at FROM sessions WHERE session_id = $1", NULL},
@@ -76,10 +76,10 @@ static const struct subject {
      ON_NO_SHARD},
 	{"channel",
      "channel",
-     REACH_BOTH("SELECT account, suspended, config_version FROM channels WHERE channel_id = $1",
-                ""),
+     ROUTING_BOTH("SELECT account, suspended, config_version FROM channels WHERE channel_id = $1",
+                  ""),
      {"suspended:b", "config_version:i"},
-     REACH_AT("channels", "channel_id")},
+     ROUTING_AT("channels", "channel_id")},
 	{"key",
      "key",
      {"SELECT account, revoked_at, expires_at FROM api_keys WHERE key_id = $1", NULL},
@@ -87,38 +87,38 @@ static const struct subject {
      ON_NO_SHARD},
 	{"limit",
      "limit",
-     REACH_BOTH("SELECT account, period, max_events, action FROM consumption_limits"
-                " WHERE limit_id = $1",
-                ""),
+     ROUTING_BOTH("SELECT account, period, max_events, action FROM consumption_limits"
+                  " WHERE limit_id = $1",
+                  ""),
      {"period:t", "max_events:i", "action:t"},
-     REACH_AT("consumption_limits", "limit_id")},
+     ROUTING_AT("consumption_limits", "limit_id")},
 	{"threshold",
      "threshold",
-     REACH_BOTH("SELECT account, credits FROM balance_thresholds WHERE threshold_id = $1", ""),
+     ROUTING_BOTH("SELECT account, credits FROM balance_thresholds WHERE threshold_id = $1", ""),
      {"credits:i"},
-     REACH_AT("balance_thresholds", "threshold_id")},
+     ROUTING_AT("balance_thresholds", "threshold_id")},
 	{"endpoint",
      "endpoint",
-     REACH_BOTH("SELECT account, url, types, secret_version, disabled_at, deleted_at"
-                " FROM webhook_endpoints WHERE endpoint_id = $1",
-                ""),
+     ROUTING_BOTH("SELECT account, url, types, secret_version, disabled_at, deleted_at"
+                  " FROM webhook_endpoints WHERE endpoint_id = $1",
+                  ""),
      {"url:u", "types:t", "secret_version:i", "disabled_at:m", "deleted_at:m"},
-     REACH_AT("webhook_endpoints", "endpoint_id")},
+     ROUTING_AT("webhook_endpoints", "endpoint_id")},
 	{"pack",
      "pack",
-     REACH_BOTH("SELECT account, withdrawn_at FROM packs WHERE pack_id = $1", ""),
+     ROUTING_BOTH("SELECT account, withdrawn_at FROM packs WHERE pack_id = $1", ""),
      {"withdrawn_at:m"},
-     REACH_AT("packs", "pack_id")},
+     ROUTING_AT("packs", "pack_id")},
 	{"purchase",
      "sale",
-     REACH_BOTH("SELECT account, state FROM purchases WHERE sale_id = $1", ""),
+     ROUTING_BOTH("SELECT account, state FROM purchases WHERE sale_id = $1", ""),
      {"state:t"},
-     REACH_AT("purchases", "sale_id")},
+     ROUTING_AT("purchases", "sale_id")},
 	{"certification",
      "certification",
-     REACH_BOTH("SELECT account, status FROM certifications WHERE certification_id = $1", ""),
+     ROUTING_BOTH("SELECT account, status FROM certifications WHERE certification_id = $1", ""),
      {"status:t"},
-     REACH_AT("certifications", "certification_id")},
+     ROUTING_AT("certifications", "certification_id")},
 };
 #define SUBJECTS (sizeof subjects / sizeof *subjects)
 
@@ -302,9 +302,9 @@ static int read_subject(struct db_connection *connection, size_t index, struct s
 		(void)json_get_text(act->arguments, "account", &account_id);
 	if (of_account && !account_id.size)
 		return OK;
-	bool located = subject->place.table && db_misses_servers(db_of(connection)) &&
-	               (known || reach_locates(connection, &subject->place,
-	                                       of_account ? account_id : id, &account));
+	bool located = subject->place.table && db_has_unreachable(db_of(connection)) &&
+	               (known || routing_is_located(connection, &subject->place,
+	                                            of_account ? account_id : id, &account));
 	struct db_query *query =
 		db_query(connection, located ? subject->sql.located : subject->sql.all);
 	bool failed = false;
@@ -369,7 +369,7 @@ int act_begin(struct db_connection *connection, struct act *act, struct error *e
 	/* Fails early while the account's server is unavailable, because the record could not be
 	 * written there. */
 	if (!result && act->account && !act->beside)
-		result = db_check_reach(connection, act->account, error);
+		result = db_check_reachable(connection, act->account, error);
 	if (!result && act->form && !act->failed)
 		result = form_check(connection, act->account, act->form, error);
 	return result ? result : check_day(connection, act, error);

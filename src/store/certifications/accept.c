@@ -5,7 +5,7 @@
 #include "store/accounts/account_bounds.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 #include "store/usage/count.h"
 
@@ -98,8 +98,8 @@ static int ask_servers(struct db_connection *connection, const char *code, bool 
 {
 	int64_t account;
 	int result =
-		reach_locate(db_of(connection), &REACH_PLACE("certifications", "verification_code"),
-	                 slice_of(code), &account, error);
+		routing_locate(db_of(connection), &ROUTING_PLACE("certifications", "verification_code"),
+	                   slice_of(code), &account, error);
 	*ret_taken = !result;
 	if (result == ERR_USAGE)
 		return ask_code(connection, code, ret_taken, error);
@@ -415,7 +415,7 @@ int store_accept_certification(struct store *store, const char *prefix, int64_t 
 	int result =
 		end_write(connection, accept(connection, prefix, open_max, &accepted, error), error);
 	if (!result)
-		work_forget(store);
+		work_invalidate(store);
 	if (!result)
 		*certification = accepted;
 	return result;

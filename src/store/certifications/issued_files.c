@@ -1,6 +1,6 @@
 #include "store/certifications/certifications.h"
 #include "store/certifications/read_certification.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 
 /* ---- documents ---- */
 
@@ -176,7 +176,7 @@ int store_find_document(struct store *store, struct slice certification_id, stru
 {
 	int64_t account;
 	struct db_connection *connection = begin_read(store, &error);
-	bool located = reach_locates(connection, &REACH_PLACE("certifications", "certification_id"),
+	bool located = routing_is_located(connection, &ROUTING_PLACE("certifications", "certification_id"),
 	                             certification_id, &account);
 	struct db_query *query =
 		located ? db_query(connection, NAMED_DOCUMENT " AND f.account = $3 AND c.account = $3")
@@ -202,11 +202,11 @@ int store_find_document(struct store *store, struct slice certification_id, stru
 
 static struct db_query *ask_digest(struct db_connection *connection, const struct sha256 *digest)
 {
-	static const struct reach_place place = {"issued_files", "sha256 = decode(", ", 'hex')"};
+	static const struct routing_place place = {"issued_files", "sha256 = decode(", ", 'hex')"};
 	char hex[2 * SHA256_SIZE + 1];
 	int64_t account;
 	hex_encode(digest->bytes, SHA256_SIZE, hex);
-	bool located = reach_locates(connection, &place, slice_of(hex), &account);
+	bool located = routing_is_located(connection, &place, slice_of(hex), &account);
 	struct db_query *query =
 		located ? db_query(connection, BY_DIGEST(" AND f.account = $2 AND c.account = $2"))
 				: db_query(connection, BY_DIGEST(""));
@@ -218,10 +218,10 @@ static struct db_query *ask_digest(struct db_connection *connection, const struc
 
 static struct db_query *ask_code(struct db_connection *connection, struct slice code)
 {
-	return reach_query_one(connection, REACH_PLACE("certifications", "verification_code"), code,
-	                       REACH_TEXTS(CERTIFICATIONS
-	                                   " WHERE c.verification_code = $1 AND c.status = 'completed'",
-	                                   "c."));
+	return routing_query_one(
+		connection, ROUTING_PLACE("certifications", "verification_code"), code,
+		ROUTING_TEXTS(CERTIFICATIONS " WHERE c.verification_code = $1 AND c.status = 'completed'",
+	                  "c."));
 }
 
 int store_find_issued(struct store *store, struct slice code, const struct sha256 *digest,

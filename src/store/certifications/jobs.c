@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "store/certifications/read_certification.h"
 #include "store/nodes/claims.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 #include "store/usage/count.h"
 
 #define FAIL_MEMORY_MAX ((size_t)4 << 20)
@@ -26,18 +26,19 @@
 								of_others) "),"                                                              \
 										   " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"         \
 										   " c.next_attempt_at LIMIT 1"
-#define OF_EACH(parameter) WORK_OF("c", parameter) WORK_OF("s", parameter) WORK_OF("h", parameter)
+#define OF_EACH(parameter)                                                                         \
+	WORK_ACCOUNTS("c", parameter) WORK_ACCOUNTS("s", parameter) WORK_ACCOUNTS("h", parameter)
 
 /* Finds a due certification. *ret_seen_us is its next_attempt_at, which the claim compares. */
 static int find_due_of(struct store *store, const struct certification_claim *claim,
-                       struct work_of *of, struct arena *arena, struct certification *ret,
+                       struct work_accounts *of, struct arena *arena, struct certification *ret,
                        int64_t *ret_seen_us, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
-		.query = of->anybodys ? db_query(connection, CLAIMABLE("", ""))
-	                          : db_query(connection, CLAIMABLE(WORK_OF("r", "$7"), OF_EACH("$7")))};
+		.query = of->all ? db_query(connection, CLAIMABLE("", ""))
+	                          : db_query(connection, CLAIMABLE(WORK_ACCOUNTS("r", "$7"), OF_EACH("$7")))};
 	db_bind_integer(row.query, claim->now_us);
 	db_bind_string(row.query, claim->holder);
 	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
@@ -61,10 +62,10 @@ static int find_due(struct store *store, const struct certification_claim *claim
                     struct arena *arena, struct certification *ret, int64_t *ret_seen_us,
                     struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
 	if (!result)
-		result = work_is_nobodys(&of)
+		result = work_is_empty(&of)
 		             ? ERR_NOT_FOUND
 		             : find_due_of(store, claim, &of, arena, ret, ret_seen_us, error);
 	work_free(&of);
@@ -281,7 +282,7 @@ int store_complete_certification(struct store *store, const struct certification
 		                             issued_at_us, error);
 	result = end_write(connection, result, error);
 	if (!result)
-		work_forget(store); /* for its notice */
+		work_invalidate(store); /* for its notice */
 	return result;
 }
 
@@ -361,13 +362,14 @@ int store_fail_certification(struct store *store, const struct certification *ce
 													 " AND c.certification > $2" of                \
 													 " ORDER BY c.certification LIMIT 1"
 
-static int find_overdue(struct store *store, int64_t before_us, int64_t after, struct work_of *of,
-                        struct arena *arena, struct certification *ret, struct error *error)
+static int find_overdue(struct store *store, int64_t before_us, int64_t after,
+                        struct work_accounts *of, struct arena *arena, struct certification *ret,
+                        struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
-	                  .query = of->anybodys ? db_query(connection, OVERDUE(""))
-	                                        : db_query(connection, OVERDUE(OF_EACH("$3")))};
+	                  .query = of->all ? db_query(connection, OVERDUE(""))
+	                                   : db_query(connection, OVERDUE(OF_EACH("$3")))};
 	db_bind_integer(row.query, before_us);
 	db_bind_integer(row.query, after);
 	work_bind(row.query, of);
@@ -378,12 +380,11 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
                                      struct arena *arena, struct certification *ret,
                                      struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
 	if (!result)
-		result = work_is_nobodys(&of)
-		             ? ERR_NOT_FOUND
-		             : find_overdue(store, before_us, after, &of, arena, ret, error);
+		result = work_is_empty(&of) ? ERR_NOT_FOUND
+		                            : find_overdue(store, before_us, after, &of, arena, ret, error);
 	work_free(&of);
 	return result;
 }

@@ -2,22 +2,22 @@
 
 #include <stdio.h>
 
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 /* ---- certifications ---- */
 
-#define BY_CERTIFICATION REACH_PLACE("certifications", "certification_id")
+#define BY_CERTIFICATION ROUTING_PLACE("certifications", "certification_id")
 
 int store_locate_certification(struct store *store, struct slice certification_id,
                                int64_t *ret_account, int64_t *ret_chain, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
-		.query = reach_query_one(
+		.query = routing_query_one(
 			connection, BY_CERTIFICATION, certification_id,
-			REACH_TEXTS("SELECT account, chain FROM certifications WHERE certification_id = $1",
-	                    ""))};
+			ROUTING_TEXTS("SELECT account, chain FROM certifications WHERE certification_id = $1",
+	                      ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);
@@ -35,9 +35,9 @@ static int retry_certification(struct db_connection *connection, struct slice ce
                                int64_t now_us, struct error *error)
 {
 	struct row row = {
-		.query = reach_query_one(
+		.query = routing_query_one(
 			connection, BY_CERTIFICATION, certification_id,
-			(struct reach_texts){RETRIED("$2", ""), RETRIED("$3", " AND account = $2")})};
+			(struct routing_texts){RETRIED("$2", ""), RETRIED("$3", " AND account = $2")})};
 	db_bind_integer(row.query, now_us);
 	bool found = db_step(row.query);
 	int64_t account = 0, certification = 0;
@@ -116,10 +116,10 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
-		.query = reach_query_one(connection, REACH_PLACE("segments", "segment_id"), segment_id,
-	                             REACH_TEXTS(SEGMENT_COLUMNS ", s.document" SEGMENT_SOURCE
-	                                                         " WHERE s.segment_id = $1",
-	                                         "s."))};
+		.query = routing_query_one(connection, ROUTING_PLACE("segments", "segment_id"), segment_id,
+	                               ROUTING_TEXTS(SEGMENT_COLUMNS ", s.document" SEGMENT_SOURCE
+	                                                             " WHERE s.segment_id = $1",
+	                                             "s."))};
 	struct segment_summary summary;
 	bool found = db_step(row.query);
 	if (found) {

@@ -3,7 +3,7 @@
 
 #include "store/audit/acts.h"
 #include "store/events/staged_round.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 #define NO_ACCOUNT "installation"
 
@@ -26,19 +26,21 @@
 	UNSEALED("", of, of_segments, of_last) of_joined UNSEALED_ORDER " LIMIT $3"
 #define UNSEALED_OF " WHERE u.account = ANY($4)"
 
-static struct db_query *ask_unsealed(struct db_connection *connection, const struct work_of *of)
+static struct db_query *ask_unsealed(struct db_connection *connection,
+                                     const struct work_accounts *of)
 {
 	if (!db_is_sharded(db_of(connection)))
 		return db_query(connection, UNSEALED(FIRST_CHAINS, "", "", "") UNSEALED_ORDER);
-	return of->anybodys
+	return of->all
 	           ? db_query(connection, IN_SHARDS("", "", "", ""))
-	           : db_query(connection, IN_SHARDS(" AND account = ANY($4)", WORK_OF("s", "$4"),
-	                                            WORK_OF("m", "$4"), UNSEALED_OF));
+	           : db_query(connection, IN_SHARDS(" AND account = ANY($4)", WORK_ACCOUNTS("s", "$4"),
+	                                            WORK_ACCOUNTS("m", "$4"), UNSEALED_OF));
 }
 
 static int list_unsealed_acts(struct store *store, int64_t after_account, int64_t after_chain,
-                              size_t limit, struct work_of *of, struct unsealed_chain *ret_chains,
-                              size_t *ret_count, struct error *error)
+                              size_t limit, struct work_accounts *of,
+                              struct unsealed_chain *ret_chains, size_t *ret_count,
+                              struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = ask_unsealed(connection, of);
@@ -71,10 +73,10 @@ int store_list_unsealed_acts(struct store *store, int64_t after_account, int64_t
                              size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
                              struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	*ret_count = 0;
 	int result = work_find(store, WORK_ACTS, &of, error);
-	if (!result && !work_is_nobodys(&of))
+	if (!result && !work_is_empty(&of))
 		result = list_unsealed_acts(store, after_account, after_chain, limit, &of, ret_chains,
 		                            ret_count, error);
 	work_free(&of);

@@ -1,6 +1,6 @@
 #include "store/events/segments.h"
 
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 #include "store/transaction.h"
 
 /* ---- chains with unsealed events ---- */
@@ -38,14 +38,14 @@ static int read_unsealed(struct db_connection *connection, struct db_query *quer
 	" JOIN channels h ON h.account = u.account AND h.channel = u.chain / 2"                        \
 	" WHERE (u.account, u.chain) > ($1, $2) AND last_sequence > sealed_sequence" of                \
 	" ORDER BY u.account, u.chain LIMIT $3"
-#define UNSEALED_OF WORK_OF("u", "$4") WORK_OF("c", "$4") WORK_OF("h", "$4")
+#define UNSEALED_OF WORK_ACCOUNTS("u", "$4") WORK_ACCOUNTS("c", "$4") WORK_ACCOUNTS("h", "$4")
 
 static int list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
-                         size_t limit, struct work_of *of, struct unsealed_chain *ret_chains,
+                         size_t limit, struct work_accounts *of, struct unsealed_chain *ret_chains,
                          size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->anybodys ? db_query(connection, UNSEALED(""))
+	struct db_query *query = of->all ? db_query(connection, UNSEALED(""))
 	                                      : db_query(connection, UNSEALED(UNSEALED_OF));
 	db_bind_integer(query, after_account);
 	db_bind_integer(query, after_chain);
@@ -58,10 +58,10 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
                         size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
                         struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	*ret_count = 0;
 	int result = work_find(store, WORK_UNSEALED, &of, error);
-	if (!result && !work_is_nobodys(&of))
+	if (!result && !work_is_empty(&of))
 		result = list_unsealed(store, after_account, after_chain, limit, &of, ret_chains, ret_count,
 		                       error);
 	work_free(&of);
@@ -77,14 +77,14 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 	"SELECT DISTINCT" UNSEALED_COLUMNS FROM_OPEN                                                   \
 	" JOIN channels h ON h.account = c.account AND h.channel = c.chain / 2" WHERE_OPEN             \
 	" AND c.sealed_sequence < r.last_sequence" of " ORDER BY c.account, c.chain LIMIT $1"
-#define WANTED_OF WORK_OF("r", "$2") WORK_OF("c", "$2") WORK_OF("h", "$2")
+#define WANTED_OF WORK_ACCOUNTS("r", "$2") WORK_ACCOUNTS("c", "$2") WORK_ACCOUNTS("h", "$2")
 
-static int list_wanted(struct store *store, size_t limit, struct work_of *of,
+static int list_wanted(struct store *store, size_t limit, struct work_accounts *of,
                        struct unsealed_chain *ret_chains, size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
-		of->anybodys ? db_query(connection, WANTED("")) : db_query(connection, WANTED(WANTED_OF));
+		of->all ? db_query(connection, WANTED("")) : db_query(connection, WANTED(WANTED_OF));
 	db_bind_integer(query, (int64_t)limit);
 	work_bind(query, of);
 	return read_unsealed(connection, query, limit, ret_chains, ret_count, error);
@@ -93,10 +93,10 @@ static int list_wanted(struct store *store, size_t limit, struct work_of *of,
 int store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *ret_chains,
                       size_t *ret_count, struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	*ret_count = 0;
 	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
-	if (!result && !work_is_nobodys(&of))
+	if (!result && !work_is_empty(&of))
 		result = list_wanted(store, limit, &of, ret_chains, ret_count, error);
 	work_free(&of);
 	return result;
@@ -106,13 +106,13 @@ int store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *
 	"SELECT 1" FROM_OPEN WHERE_OPEN " AND c.sealed_sequence >= r.last_sequence"                    \
 	" AND " SEALED_SEQUENCE("c") " < r.last_sequence" of " LIMIT 1"
 
-static int round_is_awaited(struct store *store, struct work_of *of, bool *ret_awaited,
+static int round_is_awaited(struct store *store, struct work_accounts *of, bool *ret_awaited,
                             struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
-		of->anybodys ? db_query(connection, AWAITED(""))
-					 : db_query(connection, AWAITED(WORK_OF("r", "$1") WORK_OF("c", "$1")));
+		of->all ? db_query(connection, AWAITED(""))
+				: db_query(connection, AWAITED(WORK_ACCOUNTS("r", "$1") WORK_ACCOUNTS("c", "$1")));
 	work_bind(query, of);
 	bool awaited = db_step(query);
 	int result = end_read(connection, db_end(query, error));
@@ -123,10 +123,10 @@ static int round_is_awaited(struct store *store, struct work_of *of, bool *ret_a
 
 int store_round_is_awaited(struct store *store, bool *ret_awaited, struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	*ret_awaited = false;
 	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
-	if (!result && !work_is_nobodys(&of))
+	if (!result && !work_is_empty(&of))
 		result = round_is_awaited(store, &of, ret_awaited, error);
 	work_free(&of);
 	return result;

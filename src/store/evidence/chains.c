@@ -1,6 +1,6 @@
 /* The queue of certifications for archive timestamps, and the chains of those that have one. */
 #include "store/evidence/internal.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 #define CHAINS_MAX 64 /* of one record */
 
@@ -11,13 +11,13 @@
 	" FROM evidence_queue q JOIN certifications c ON c.account = q.account"                        \
 	" AND c.certification = q.certification WHERE q.next_attempt_at <= $1" of                      \
 	" ORDER BY q.since, q.account, q.certification LIMIT $2"
-#define WAITING_OF WORK_OF("q", "$3") WORK_OF("c", "$3")
+#define WAITING_OF WORK_ACCOUNTS("q", "$3") WORK_ACCOUNTS("c", "$3")
 
-static int list_waiting(struct store *store, int64_t now_us, size_t limit, struct work_of *of,
+static int list_waiting(struct store *store, int64_t now_us, size_t limit, struct work_accounts *of,
                         struct evidence_waiting *ret_items, size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->anybodys ? db_query(connection, WAITING(""))
+	struct db_query *query = of->all ? db_query(connection, WAITING(""))
 	                                      : db_query(connection, WAITING(WAITING_OF));
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, (int64_t)limit);
@@ -42,10 +42,10 @@ int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limi
                                 struct evidence_waiting *ret_items, size_t *ret_count,
                                 struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	*ret_count = 0;
 	int result = work_find(store, WORK_EVIDENCE, &of, error);
-	if (!result && !work_is_nobodys(&of))
+	if (!result && !work_is_empty(&of))
 		result = list_waiting(store, now_us, limit, &of, ret_items, ret_count, error);
 	work_free(&of);
 	return result;

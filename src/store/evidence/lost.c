@@ -1,7 +1,7 @@
 /* Tokens that expired before they were renewed. A million rows may depend on one. They are
  * corrected in many short transactions, before the one that gives the token up. */
 #include "store/evidence/internal.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 #define ROWS_AT_ONCE 1024
 
@@ -121,7 +121,7 @@ static int queue_lost(struct store *store, const struct dependent_record *items,
 	}
 	result = end_write(connection, result, error);
 	if (!result)
-		work_forget(store);
+		work_invalidate(store);
 	return result;
 }
 

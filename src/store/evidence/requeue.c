@@ -2,7 +2,7 @@
  * transactions and in the order of an index, so that each row is read once, whatever the number of
  * queued ones. */
 #include "store/evidence/internal.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 struct found {
 	struct evidence_cursor at;
@@ -27,7 +27,7 @@ static int end_find(struct store *store, struct evidence_cursor *cursor, const s
 		return result;
 	if (count > 0) {
 		*cursor = items[count - 1].at;
-		work_forget(store);
+		work_invalidate(store);
 	}
 	*ret_count = count;
 	return OK;

@@ -1,6 +1,6 @@
 /* Tokens registered for renewal, and which archive timestamp renewed them. */
 #include "store/evidence/internal.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 static const char *const source_texts[] = {
 	[TOKEN_ROUND] = "round",
@@ -180,20 +180,20 @@ int store_find_token_at_rest(struct store *store, enum token_source source, int6
 	" (SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL)"
 #define QUEUED "SELECT MIN(since) FROM evidence_queue"
 
-static int64_t queued_since_us(struct db_connection *connection, struct work_of *of)
+static int64_t queued_since_us(struct db_connection *connection, struct work_accounts *of)
 {
-	if (work_is_nobodys(of))
+	if (work_is_empty(of))
 		return TIME_NONE;
-	struct db_query *query = of->anybodys ? db_query(connection, QUEUED)
-	                                      : db_query(connection, QUEUED " WHERE account = ANY($1)");
+	struct db_query *query = of->all ? db_query(connection, QUEUED)
+	                                 : db_query(connection, QUEUED " WHERE account = ANY($1)");
 	work_bind(query, of);
 	int64_t since_us = db_step(query) ? row_time(query, 0) : TIME_NONE;
 	db_release(query);
 	return since_us;
 }
 
-static int look_at_evidence(struct store *store, struct work_of *of, struct evidence_state *ret,
-                            struct error *error)
+static int look_at_evidence(struct store *store, struct work_accounts *of,
+                            struct evidence_state *ret, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct evidence_state state = {TIME_NONE, TIME_NONE, TIME_NONE, 0};
@@ -214,7 +214,7 @@ static int look_at_evidence(struct store *store, struct work_of *of, struct evid
 
 int store_look_at_evidence(struct store *store, struct evidence_state *ret, struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int result = work_find(store, WORK_EVIDENCE, &of, error);
 	if (!result)
 		result = look_at_evidence(store, &of, ret, error);

@@ -1,6 +1,6 @@
 /* Removal of staged blocks that cannot be timestamped; their contents are staged again. */
 #include "store/evidence/internal.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 /* Returns the last block of which any row exists; -1: none. */
 static int find_last(struct db_connection *connection, int64_t stamp, int64_t *ret_block,
@@ -71,7 +71,7 @@ int store_unstage_leaves(struct store *store, int64_t stamp, int64_t from, int64
 	result = end_write(connection, result, error);
 	if (!result) {
 		*ret_block = last;
-		work_forget(store);
+		work_invalidate(store);
 	}
 	return result;
 }

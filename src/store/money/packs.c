@@ -1,9 +1,9 @@
 #include "store/money/packs.h"
 
 #include "store/money/money.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 
-#define BY_PACK REACH_PLACE("packs", "pack_id")
+#define BY_PACK ROUTING_PLACE("packs", "pack_id")
 
 /* ---- billing ---- */
 
@@ -107,11 +107,11 @@ int read_pack_row(struct db_connection *connection, struct slice pack_id, struct
                   struct pack_row *ret, struct error *error)
 {
 	struct row row = {.arena = arena,
-	                  .query = reach_query_one(
+	                  .query = routing_query_one(
 						  connection, BY_PACK, pack_id,
-						  REACH_TEXTS("SELECT account, pack_id, name, credits, amount, currency,"
-	                                  " withdrawn_at FROM packs WHERE pack_id = $1",
-	                                  ""))};
+						  ROUTING_TEXTS("SELECT account, pack_id, name, credits, amount, currency,"
+	                                    " withdrawn_at FROM packs WHERE pack_id = $1",
+	                                    ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret = (struct pack_row){
@@ -230,8 +230,8 @@ int store_find_pack(struct store *store, struct slice pack_id, struct arena *are
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query =
-	                      reach_query_one(connection, BY_PACK, pack_id,
-	                                      REACH_TEXTS(PACK_COLUMNS " WHERE p.pack_id = $1", "p."))};
+	                      routing_query_one(connection, BY_PACK, pack_id,
+	                                      ROUTING_TEXTS(PACK_COLUMNS " WHERE p.pack_id = $1", "p."))};
 	struct pack_record record;
 	int result = end_read(connection,
 	                      row_find(&row, &pack_type, &record, MSG_STORE_NO_PACK, pack_id, error));
@@ -251,9 +251,10 @@ struct pack_filter {
 static int find_place(struct db_connection *connection, struct slice after,
                       struct pack_filter *filter, struct error *error)
 {
-	struct row row = {.query = reach_query_one(
-						  connection, BY_PACK, after,
-						  REACH_TEXTS("SELECT account, number FROM packs WHERE pack_id = $1", ""))};
+	struct row row = {
+		.query = routing_query_one(
+			connection, BY_PACK, after,
+			ROUTING_TEXTS("SELECT account, number FROM packs WHERE pack_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		filter->after_account = db_integer(row.query, 0);
@@ -290,21 +291,22 @@ static int list_packs(struct db_connection *connection, const struct pack_filter
                       int64_t limit, struct arena *arena, struct pack_list *list,
                       struct error *error)
 {
-	const struct reach_value values[] = {{.number = filter->after_account},
-	                                     {.number = filter->after_number}};
-	WORK_AUTO struct work_of of = {0};
-	int result = reach_find_page(
-		connection, filter->account ? filter->account : REACH_ALL,
+	const struct routing_value values[] = {{.number = filter->after_account},
+	                                       {.number = filter->after_number}};
+	WORK_AUTO struct work_accounts of = {0};
+	int result = routing_find_page(
+		connection, filter->account ? filter->account : ROUTING_ALL,
 		"SELECT account FROM {packs} WHERE (account, number) > (?, ?) ORDER BY account, number",
 		values, limit + 1, &of, error);
 	if (result)
 		return result;
-	if (filter->account && !of.anybodys)
+	if (filter->account && !of.all)
 		db_array_add_integer(&of.accounts, 0);
 	list->partial = of.partial;
-	struct row row = {.arena = arena,
-	                  .query = reach_query(connection, &of, LISTED("", ""),
-	                                       LISTED(WORK_OF("a", "$6"), WORK_OF("p", "$6")))};
+	struct row row = {
+		.arena = arena,
+		.query = routing_query(connection, &of, LISTED("", ""),
+	                           LISTED(WORK_ACCOUNTS("a", "$6"), WORK_ACCOUNTS("p", "$6")))};
 	db_bind_integer(row.query, filter->after_account);
 	db_bind_integer(row.query, filter->after_number);
 	db_bind_integer(row.query, filter->account);

@@ -4,7 +4,7 @@
 
 #include "store/money/money.h"
 #include "store/nodes/claims.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 static const char *const action_names[] = {"charge", "refund"};
 
@@ -151,17 +151,17 @@ static void read_payment(struct row *row, struct payment *payment)
 	" WHERE y.state <> 'over' AND y.provider = $3"                                                 \
 	" AND (y.next_try_at <= $1 OR (y.lease = $2 AND y.attempts < $4))" of                          \
 	" ORDER BY y.next_try_at LIMIT 1"
-#define DUE_OF WORK_OF("y", "$5") WORK_OF("p", "$5")
+#define DUE_OF WORK_ACCOUNTS("y", "$5") WORK_ACCOUNTS("p", "$5")
 
 /* Finds a due payment. *ret_seen_us is its next_try_at, which the claim compares. */
 static int find_due_of(struct store *store, const char *holder, const char *provider,
-                       int64_t now_us, struct work_of *of, struct arena *arena, struct payment *ret,
-                       int64_t *ret_seen_us, struct error *error)
+                       int64_t now_us, struct work_accounts *of, struct arena *arena,
+                       struct payment *ret, int64_t *ret_seen_us, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
-	                  .query = of->anybodys ? db_query(connection, DUE(""))
-	                                        : db_query(connection, DUE(DUE_OF))};
+	                  .query = of->all ? db_query(connection, DUE(""))
+	                                   : db_query(connection, DUE(DUE_OF))};
 	db_bind_integer(row.query, now_us);
 	db_bind_string(row.query, holder);
 	db_bind_string(row.query, provider);
@@ -183,12 +183,12 @@ static int find_due(struct store *store, const char *holder, const char *provide
                     struct arena *arena, struct payment *ret, int64_t *ret_seen_us,
                     struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int result = work_find(store, WORK_PAYMENTS, &of, error);
 	if (!result)
-		result = work_is_nobodys(&of) ? ERR_NOT_FOUND
-		                              : find_due_of(store, holder, provider, now_us, &of, arena,
-		                                            ret, ret_seen_us, error);
+		result = work_is_empty(&of) ? ERR_NOT_FOUND
+		                            : find_due_of(store, holder, provider, now_us, &of, arena, ret,
+		                                          ret_seen_us, error);
 	work_free(&of);
 	return result;
 }

@@ -5,10 +5,10 @@
 #include <stdio.h>
 
 #include "store/money/money.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 
 #define DESCRIPTION_MAX 400
-#define BY_SALE REACH_PLACE("purchases", "sale_id")
+#define BY_SALE ROUTING_PLACE("purchases", "sale_id")
 
 /* ---- creating ---- */
 
@@ -106,9 +106,9 @@ int store_set_payment_url(struct store *store, struct slice sale_id, const char 
                           struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
-	struct db_query *query = reach_query_one(
+	struct db_query *query = routing_query_one(
 		connection, BY_SALE, sale_id,
-		(struct reach_texts){
+		(struct routing_texts){
 			"UPDATE purchases SET payment_url = $2 WHERE sale_id = $1",
 			"UPDATE purchases SET payment_url = $3 WHERE sale_id = $1 AND account = $2"});
 	db_bind_string(query, payment_url);
@@ -154,8 +154,8 @@ int store_find_purchase(struct store *store, struct slice sale_id, struct arena 
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query =
-	                      reach_query_one(connection, BY_SALE, sale_id,
-	                                      (struct reach_texts){PURCHASES_OF("") OF_SALE,
+	                      routing_query_one(connection, BY_SALE, sale_id,
+	                                      (struct routing_texts){PURCHASES_OF("") OF_SALE,
 	                                                           PURCHASES_OF(" AND z.account = $2")
 	                                                               OF_SALE " AND p.account = $2"})};
 	struct purchase_record record;
@@ -170,10 +170,10 @@ static int find_sale(struct db_connection *connection, struct slice sale_id, int
                      int64_t *ret_number, int64_t *ret_created_us, struct error *error)
 {
 	struct row row = {
-		.query = reach_query_one(
+		.query = routing_query_one(
 			connection, BY_SALE, sale_id,
-			REACH_TEXTS("SELECT account, number, created_at FROM purchases WHERE sale_id = $1",
-	                    ""))};
+			ROUTING_TEXTS("SELECT account, number, created_at FROM purchases WHERE sale_id = $1",
+	                      ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);
@@ -201,21 +201,22 @@ static int list_purchases(struct db_connection *connection, const struct purchas
                           struct error *error)
 {
 	const struct slice state = slice_of(filter->state);
-	const struct reach_value values[] = {
+	const struct routing_value values[] = {
 		{.text = &state}, {.number = filter->before_us}, {.text = &filter->before_sale}};
-	WORK_AUTO struct work_of of = {0};
-	int result = reach_find_page(
-		connection, filter->account ? filter->account : REACH_ALL,
+	WORK_AUTO struct work_accounts of = {0};
+	int result = routing_find_page(
+		connection, filter->account ? filter->account : ROUTING_ALL,
 		"SELECT account FROM {purchases} WHERE ? IN ('', state) AND (created_at, sale_id) < (?, ?)"
 		" ORDER BY created_at DESC, sale_id DESC",
 		values, limit + 1, &of, error);
 	if (result)
 		return result;
 	list->partial = of.partial;
-	struct row row = {
-		.arena = arena,
-		.query = reach_query(connection, &of, LISTED("", ""),
-	                         LISTED(WORK_OF("z", "$6"), WORK_OF("p", "$6") WORK_OF("a", "$6")))};
+	struct row row = {.arena = arena,
+	                  .query =
+	                      routing_query(connection, &of, LISTED("", ""),
+	                                    LISTED(WORK_ACCOUNTS("z", "$6"),
+	                                           WORK_ACCOUNTS("p", "$6") WORK_ACCOUNTS("a", "$6")))};
 	db_bind_integer(row.query, filter->account);
 	db_bind_string(row.query, filter->state);
 	db_bind_integer(row.query, filter->before_us);
@@ -369,9 +370,9 @@ static int find_reported_sale(struct db_connection *connection, const struct pur
 		return find_sale(connection, order->sale_id, ret_account, ret_number, &created_us, error);
 	struct slice reference = slice_of(order->reference ? order->reference : "");
 	struct row row = {
-		.query = reach_query_one(
-			connection, REACH_PLACE("purchases", "reference"), reference,
-			REACH_TEXTS("SELECT account, number FROM purchases WHERE reference = $1", ""))};
+		.query = routing_query_one(
+			connection, ROUTING_PLACE("purchases", "reference"), reference,
+			ROUTING_TEXTS("SELECT account, number FROM purchases WHERE reference = $1", ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);

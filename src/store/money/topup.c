@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "store/money/money.h"
 #include "store/notices/queue_mail.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 /* ---- rows ---- */
 
@@ -275,13 +275,13 @@ int store_switch_topup(struct store *store, struct slice account_id, bool on, st
 	" WHERE t.enabled = 1 AND t.purchase IS NULL AND t.account > $1"                               \
 	" AND a.balance < t.threshold AND a.disabled = 0" of " ORDER BY t.account LIMIT 1"
 
-static int next_due_topup(struct store *store, int64_t after_account, struct work_of *of,
+static int next_due_topup(struct store *store, int64_t after_account, struct work_accounts *of,
                           int64_t *ret_account, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->anybodys
+	struct db_query *query = of->all
 	                             ? db_query(connection, DUE(""))
-	                             : db_query(connection, DUE(WORK_OF("t", "$2") WORK_OF("a", "$2")));
+	                             : db_query(connection, DUE(WORK_ACCOUNTS("t", "$2") WORK_ACCOUNTS("a", "$2")));
 	db_bind_integer(query, after_account);
 	work_bind(query, of);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
@@ -294,10 +294,10 @@ static int next_due_topup(struct store *store, int64_t after_account, struct wor
 int store_next_due_topup(struct store *store, int64_t after_account, int64_t *ret_account,
                          struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int64_t account = 0;
 	int result = work_find(store, WORK_TOPUPS, &of, error);
-	if (!result && !work_is_nobodys(&of))
+	if (!result && !work_is_empty(&of))
 		result = next_due_topup(store, after_account, &of, &account, error);
 	work_free(&of);
 	if (!result)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define TEXT_OF(number) #number
@@ -29,7 +29,8 @@
 	"SELECT MIN(received_at) FROM (" AFTER_STAGED("", "") " UNION ALL " STAGED ") pending"
 #define OLDEST_OF                                                                                  \
 	"SELECT MIN(received_at) FROM (" AFTER_STAGED(                                                 \
-		WORK_OF("e", "$1"), " WHERE u.account = ANY($1)" WORK_OF("c", "$1")) ") pending"
+		WORK_ACCOUNTS("e", "$1"),                                                                  \
+		" WHERE u.account = ANY($1)" WORK_ACCOUNTS("c", "$1")) ") pending"
 
 static int oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
 {
@@ -62,13 +63,13 @@ static int64_t earlier_us(int64_t a_us, struct db_query *query)
 	return b_us == TIME_NONE || (a_us != TIME_NONE && a_us < b_us) ? a_us : b_us;
 }
 
-static int oldest_pending_of(struct store *store, struct work_of *of, bool all,
+static int oldest_pending_of(struct store *store, struct work_accounts *of, bool all,
                              int64_t *ret_received_at_us, struct error *error)
 {
 	int64_t received_at_us = TIME_NONE, round = 0;
 	struct db_connection *connection = begin_read(store, &error);
 	int result = all ? read_staged_round(connection, &round, error) : OK;
-	if (!result && !work_is_nobodys(of)) {
+	if (!result && !work_is_empty(of)) {
 		struct db_query *query = db_query(connection, OLDEST_OF);
 		work_bind(query, of);
 		received_at_us = earlier_us(received_at_us, query);
@@ -89,12 +90,12 @@ static int oldest_pending_of(struct store *store, struct work_of *of, bool all,
 
 int store_oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int result = work_find(store, WORK_UNSEALED, &of, error);
 	if (!result)
-		result = of.anybodys ? oldest_pending(store, ret_received_at_us, error)
-		                     : oldest_pending_of(store, &of, work_is_of_all(store),
-		                                         ret_received_at_us, error);
+		result = of.all ? oldest_pending(store, ret_received_at_us, error)
+		                : oldest_pending_of(store, &of, work_is_complete(store), ret_received_at_us,
+		                                    error);
 	work_free(&of);
 	return result;
 }
@@ -175,7 +176,8 @@ static int read_stored(struct db_connection *connection, int64_t stored_max, str
 static int read_bounds(struct db_connection *connection, int64_t now_us, int64_t stored_max,
                        struct bound_use *ret, struct error *error)
 {
-	int result = reach_read_number(connection, REACH_CHANNELS, &ret[BOUND_CHANNELS].used, error);
+	int result =
+		routing_read_number(connection, ROUTING_CHANNELS, &ret[BOUND_CHANNELS].used, error);
 	if (!result)
 		result = read_of_channel(connection,
 		                         db_query(connection,

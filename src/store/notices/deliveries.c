@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "store/notices/endpoint.h"
 #include "store/notices/queue_mail.h"
-#include "store/shards/reach.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_routing.h"
+#include "store/shards/shard_work.h"
 #include "store/transaction.h"
 
 /* ---- due deliveries ---- */
@@ -18,13 +18,13 @@
 	"SELECT next_at FROM webhook_endpoints e WHERE next_at IS NOT NULL" of                         \
 	" ORDER BY next_at LIMIT 1"
 
-static int each_due_webhook(struct store *store, int64_t now_us, struct work_of *of,
+static int each_due_webhook(struct store *store, int64_t now_us, struct work_accounts *of,
                             int (*each)(void *context, int64_t account, int64_t endpoint),
                             void *context, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->anybodys ? db_query(connection, DUE_WEBHOOKS(""))
-	                                      : db_query(connection, DUE_WEBHOOKS(WORK_OF("e", "$2")));
+	struct db_query *query = of->all ? db_query(connection, DUE_WEBHOOKS(""))
+	                                      : db_query(connection, DUE_WEBHOOKS(WORK_ACCOUNTS("e", "$2")));
 	db_bind_integer(query, now_us);
 	work_bind(query, of);
 	int ended = OK;
@@ -38,20 +38,20 @@ int store_each_due_webhook(struct store *store, int64_t now_us,
                            int (*each)(void *context, int64_t account, int64_t endpoint),
                            void *context, struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int result = work_find(store, WORK_DELIVERIES, &of, error);
-	if (!result && !work_is_nobodys(&of))
+	if (!result && !work_is_empty(&of))
 		result = each_due_webhook(store, now_us, &of, each, context, error);
 	work_free(&of);
 	return result;
 }
 
-static int next_delivery(struct store *store, struct work_of *of, int64_t *ret_at_us,
+static int next_delivery(struct store *store, struct work_accounts *of, int64_t *ret_at_us,
                          struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->anybodys ? db_query(connection, NEXT_DELIVERY(""))
-	                                      : db_query(connection, NEXT_DELIVERY(WORK_OF("e", "$1")));
+	struct db_query *query = of->all ? db_query(connection, NEXT_DELIVERY(""))
+	                                      : db_query(connection, NEXT_DELIVERY(WORK_ACCOUNTS("e", "$1")));
 	work_bind(query, of);
 	int64_t at_us = db_step(query) ? db_integer(query, 0) : INT64_MAX;
 	int result = db_end(query, error);
@@ -62,10 +62,10 @@ static int next_delivery(struct store *store, struct work_of *of, int64_t *ret_a
 
 int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int64_t at_us = INT64_MAX;
 	int result = work_find(store, WORK_DELIVERIES, &of, error);
-	if (!result && !work_is_nobodys(&of))
+	if (!result && !work_is_empty(&of))
 		result = next_delivery(store, &of, &at_us, error);
 	work_free(&of);
 	if (!result)
@@ -371,7 +371,7 @@ int store_count_deliveries(struct store *store, struct delivery_counts *ret, str
 	int64_t counts[sizeof parts / sizeof *parts];
 	bool distributed;
 	int result =
-		reach_count(store->db, parts, sizeof parts / sizeof *parts, counts, &distributed, error);
+		routing_count(store->db, parts, sizeof parts / sizeof *parts, counts, &distributed, error);
 	if (!result && !distributed)
 		return count_deliveries(store, ret, error);
 	if (!result)

@@ -1,7 +1,7 @@
 #include "store/notices/queue_mail.h"
 
 #include "store/nodes/claims.h"
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 /* ---- queueing ---- */
 
@@ -62,13 +62,13 @@ int store_queue_mail_to(struct db_connection *connection, int64_t account, const
 	" AND (CAST($2 AS TEXT) IS NULL OR m.template = $2)" of " ORDER BY m.next_at LIMIT 1"
 
 static int find_due_of(struct store *store, const char *template_name, int64_t now_us,
-                       struct work_of *of, struct arena *arena, struct mail *ret,
+                       struct work_accounts *of, struct arena *arena, struct mail *ret,
                        int64_t *ret_seen_us, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
-	                  .query = of->anybodys ? db_query(connection, DUE(""))
-	                                        : db_query(connection, DUE(WORK_OF("m", "$3")))};
+	                  .query = of->all ? db_query(connection, DUE(""))
+	                                   : db_query(connection, DUE(WORK_ACCOUNTS("m", "$3")))};
 	db_bind_integer(row.query, now_us);
 	db_bind_string(row.query, template_name);
 	work_bind(row.query, of);
@@ -96,12 +96,12 @@ static int find_due(struct store *store, const char *template_name, int64_t now_
                     struct arena *arena, struct mail *ret, int64_t *ret_seen_us,
                     struct error *error)
 {
-	struct work_of of;
+	struct work_accounts of;
 	int result = work_find(store, WORK_MAILS, &of, error);
 	if (!result)
-		result = work_is_nobodys(&of) ? ERR_NOT_FOUND
-		                              : find_due_of(store, template_name, now_us, &of, arena, ret,
-		                                            ret_seen_us, error);
+		result = work_is_empty(&of) ? ERR_NOT_FOUND
+		                            : find_due_of(store, template_name, now_us, &of, arena, ret,
+		                                          ret_seen_us, error);
 	work_free(&of);
 	return result;
 }

@@ -1,7 +1,7 @@
 #include "store/notices/notices.h"
 
 #include "store/notices/endpoint.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define STATE "COALESCE(d.status, CASE WHEN " WANTS("e.types", "n.type") " THEN 'missed' END)"
@@ -121,10 +121,10 @@ int store_find_notice(struct store *store, struct slice notice_id, struct arena 
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
-		.query = reach_query_one(
-			connection, REACH_PLACE("notices", "notice_id"), notice_id,
-			(struct reach_texts){WITH_STATES(NAMED, ""),
-	                             WITH_STATES(NAMED " AND account = $2", " WHERE a.account = $2")})};
+		.query = routing_query_one(
+			connection, ROUTING_PLACE("notices", "notice_id"), notice_id,
+			(struct routing_texts){WITH_STATES(NAMED, ""), WITH_STATES(NAMED " AND account = $2",
+	                                                                   " WHERE a.account = $2")})};
 	struct notice_list list = {0};
 	read_rows(&row, 1, &list);
 	int result = end_read(connection, row_end(&row, row.failed || list.count > 0,

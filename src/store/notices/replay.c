@@ -1,7 +1,7 @@
 #include "store/notices/replay.h"
 
 #include "store/notices/endpoint.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define BATCH_NOTICES 500
@@ -95,9 +95,9 @@ static struct db_query *ask_window(struct db_connection *connection, int64_t acc
 
 static int64_t account_of(struct db_connection *connection, struct slice endpoint_id)
 {
-	struct db_query *query = reach_query_one(
-		connection, REACH_PLACE("webhook_endpoints", "endpoint_id"), endpoint_id,
-		REACH_TEXTS("SELECT account FROM webhook_endpoints WHERE endpoint_id = $1", ""));
+	struct db_query *query = routing_query_one(
+		connection, ROUTING_PLACE("webhook_endpoints", "endpoint_id"), endpoint_id,
+		ROUTING_TEXTS("SELECT account FROM webhook_endpoints WHERE endpoint_id = $1", ""));
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
 	db_release(query);
 	return account;

@@ -1,6 +1,6 @@
 /* The log of deliveries. */
 #include "store/notices/webhooks.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define ATTEMPTS_SHOWN_MAX 1000
@@ -8,11 +8,12 @@
 static int find_endpoint(struct db_connection *connection, struct slice endpoint_id,
                          int64_t *ret_account, int64_t *ret_endpoint, struct error *error)
 {
-	struct row row = {.query = reach_query_one(
-						  connection, REACH_PLACE("webhook_endpoints", "endpoint_id"), endpoint_id,
-						  REACH_TEXTS("SELECT account, endpoint FROM webhook_endpoints"
-	                                  " WHERE endpoint_id = $1 AND deleted_at IS NULL",
-	                                  ""))};
+	struct row row = {
+		.query = routing_query_one(connection, ROUTING_PLACE("webhook_endpoints", "endpoint_id"),
+	                               endpoint_id,
+	                               ROUTING_TEXTS("SELECT account, endpoint FROM webhook_endpoints"
+	                                             " WHERE endpoint_id = $1 AND deleted_at IS NULL",
+	                                             ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);

@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 #include "store/notices/endpoint.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
-#define BY_ENDPOINT REACH_PLACE("webhook_endpoints", "endpoint_id")
+#define BY_ENDPOINT ROUTING_PLACE("webhook_endpoints", "endpoint_id")
 
 /* ---- reading ---- */
 
@@ -47,8 +47,8 @@ int store_find_webhook(struct store *store, struct slice endpoint_id, struct are
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query =
-	                      reach_query_one(connection, BY_ENDPOINT, endpoint_id,
-	                                      (struct reach_texts){COLUMNS("") NAMED,
+	                      routing_query_one(connection, BY_ENDPOINT, endpoint_id,
+	                                      (struct routing_texts){COLUMNS("") NAMED,
 	                                                           COLUMNS(" AND d.account = $2") NAMED
 	                                                           " AND e.account = $2"})};
 	bool found = db_step(row.query);
@@ -73,17 +73,18 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 		result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_of of = {0};
-	result = reach_find_page(connection, account ? account : REACH_ALL,
-	                         "SELECT account FROM {webhook_endpoints} WHERE deleted_at IS NULL"
-	                         " AND endpoint_id > ? ORDER BY endpoint_id",
-	                         &(struct reach_value){.text = &after}, limit + 1, &of, error);
+	WORK_AUTO struct work_accounts of = {0};
+	result = routing_find_page(connection, account ? account : ROUTING_ALL,
+	                           "SELECT account FROM {webhook_endpoints} WHERE deleted_at IS NULL"
+	                           " AND endpoint_id > ? ORDER BY endpoint_id",
+	                           &(struct routing_value){.text = &after}, limit + 1, &of, error);
 	if (result)
 		return end_read(connection, result);
-	struct row row = {
-		.arena = arena,
-		.query = reach_query(connection, &of, LISTED("", ""),
-	                         LISTED(WORK_OF("d", "$4"), WORK_OF("e", "$4") WORK_OF("a", "$4")))};
+	struct row row = {.arena = arena,
+	                  .query =
+	                      routing_query(connection, &of, LISTED("", ""),
+	                                    LISTED(WORK_ACCOUNTS("d", "$4"),
+	                                           WORK_ACCOUNTS("e", "$4") WORK_ACCOUNTS("a", "$4")))};
 	db_bind_integer(row.query, account);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
@@ -102,9 +103,10 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 int lock_endpoint_by_id(struct db_connection *connection, struct slice endpoint_id,
                         struct locked_endpoint *ret, struct error *error)
 {
-	struct db_query *query = reach_query_one(
+	struct db_query *query = routing_query_one(
 		connection, BY_ENDPOINT, endpoint_id,
-		REACH_TEXTS("SELECT account, endpoint FROM webhook_endpoints WHERE endpoint_id = $1", ""));
+		ROUTING_TEXTS("SELECT account, endpoint FROM webhook_endpoints WHERE endpoint_id = $1",
+	                  ""));
 	bool found = db_step(query);
 	struct locked_endpoint locked = {0};
 	if (found)

@@ -6,7 +6,7 @@
 #include "store/notices/queue_mail.h"
 #include "store/people/people.h"
 #include "store/people/start.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define NAME_MAX_SIZE 256
@@ -129,8 +129,8 @@ static int check_room(struct db_connection *connection, const char *user_id, str
 static int check_passkey_owed(struct db_connection *connection, const char *user_id,
                               const struct sha256 *cookie, struct error *error)
 {
-	WORK_AUTO struct work_of of = {0};
-	int reached = reach_of_user(connection, user_id, &of, error);
+	WORK_AUTO struct work_accounts of = {0};
+	int reached = routing_of_user(connection, user_id, &of, error);
 	if (!reached && of.partial)
 		reached = error_cause(
 			error, ERR_UNAVAILABLE,
@@ -138,7 +138,7 @@ static int check_passkey_owed(struct db_connection *connection, const char *user
 	if (reached)
 		return reached;
 	struct db_query *query =
-		reach_query(connection, &of, PASSKEY_OWED(""), PASSKEY_OWED(" AND a.account = ANY($3)"));
+		routing_query(connection, &of, PASSKEY_OWED(""), PASSKEY_OWED(" AND a.account = ANY($3)"));
 	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
 	db_bind_string(query, user_id);
 	work_bind(query, &of);

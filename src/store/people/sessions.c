@@ -1,7 +1,7 @@
 #include "base/digest.h"
 #include "store/people/people.h"
 #include "store/people/start.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 /* ---- beginning ---- */
@@ -195,14 +195,14 @@ static int read_session(struct db_connection *connection, const struct sha256 *c
 static int read_memberships(struct db_connection *connection, int64_t chosen, struct arena *arena,
                             struct session_view *session, struct error *error)
 {
-	WORK_AUTO struct work_of of = {0};
-	int result = reach_of_user(connection, session->user_id, &of, error);
+	WORK_AUTO struct work_accounts of = {0};
+	int result = routing_of_user(connection, session->user_id, &of, error);
 	session->partial = of.partial;
 	if (result)
 		return result;
-	struct row row = {
-		.arena = arena,
-		.query = reach_query(connection, &of, MEMBERSHIPS(""), MEMBERSHIPS(WORK_OF("a", "$2")))};
+	struct row row = {.arena = arena,
+	                  .query = routing_query(connection, &of, MEMBERSHIPS(""),
+	                                         MEMBERSHIPS(WORK_ACCOUNTS("a", "$2")))};
 	db_bind_string(row.query, session->user_id);
 	work_bind(row.query, &of);
 	struct membership *item;
@@ -395,7 +395,7 @@ int store_leave_session(struct store *store, const struct session_leave *leave, 
 
 static int find_accounts(struct db_connection *connection, const struct session_scope *scope,
                          int64_t account, int64_t made_after_us, int64_t seen_after_us,
-                         struct work_of *ret, struct error *error)
+                         struct work_accounts *ret, struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "SELECT DISTINCT s.account FROM sessions s"
@@ -408,7 +408,7 @@ static int find_accounts(struct db_connection *connection, const struct session_
 	db_bind_integer(query, account);
 	db_bind_string(query, scope->email);
 	db_bind_string(query, scope->own);
-	return reach_keep(connection, query, ret, error);
+	return routing_keep_available(connection, query, ret, error);
 }
 
 static const struct member session_columns[] =
@@ -427,15 +427,15 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 		result = find_account_number(connection, scope->account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_of of = {.anybodys = true};
-	if (db_misses_servers(db_of(connection)))
+	WORK_AUTO struct work_accounts of = {.all = true};
+	if (db_has_unreachable(db_of(connection)))
 		result =
 			find_accounts(connection, scope, account, made_after_us, seen_after_us, &of, error);
 	if (result)
 		return end_read(connection, result);
-	struct row row = {.arena = arena,
-	                  .query =
-	                      reach_query(connection, &of, SESSIONS(""), SESSIONS(WORK_OF("a", "$7")))};
+	struct row row = {
+		.arena = arena,
+		.query = routing_query(connection, &of, SESSIONS(""), SESSIONS(WORK_ACCOUNTS("a", "$7")))};
 	db_bind_integer(row.query, made_after_us);
 	db_bind_integer(row.query, seen_after_us);
 	db_bind_integer(row.query, account);

@@ -42,9 +42,12 @@ def main(output, depfile, folder):
                 out.write(f'\t{{"{os.path.basename(path)[:-4]}",\n'
                           f"\t (const char *const[]){{\n\t  " + ",\n\t  ".join(texts) + "}},\n")
             out.write("};\n")
-        tables = ", ".join(f".{engine} = {{{engine}_steps, {len(paths)}}}"
+        out.write("\nstatic const struct schema_table tables[] = {\n"
+                  "#define BY_ACCOUNT(table) {#table, true},\n#define ON_NONE(table) {#table, false},\n"
+                  '#include "store/schema/distribution.def"\n\t{NULL, false},\n};\n')
+        engines = ", ".join(f".{engine} = {{{engine}_steps, {len(paths)}}}"
                            for engine, paths in engines.items())
-        out.write(f"\nconst struct db_schemas store_schemas = {{{tables}, .arrivals = &event_arrivals, .fill = store_fill}};\n")
+        out.write(f"\nconst struct db_schemas store_schemas = {{{engines}, .tables = tables, .arrivals = &event_arrivals, .fill = store_fill}};\n")
 
 
 if __name__ == "__main__":

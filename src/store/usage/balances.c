@@ -1,6 +1,6 @@
 /* Daily balances, computed from the current balance backwards over the movements of each day. */
 #include "base/clock.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 #include "store/usage/totals.h"
 
@@ -12,11 +12,11 @@ static int read_standing(struct db_connection *connection, struct slice account_
                          struct running_balance *ret, struct error *error)
 {
 	struct row row = {
-		.query = reach_query_one(
-			connection, REACH_PLACE("accounts", "account_id"), account_id,
-			REACH_TEXTS("SELECT account, balance, unpaid_events, created_at FROM accounts"
-	                    " WHERE account_id = $1",
-	                    ""))};
+		.query = routing_query_one(
+			connection, ROUTING_PLACE("accounts", "account_id"), account_id,
+			ROUTING_TEXTS("SELECT account, balance, unpaid_events, created_at FROM accounts"
+	                      " WHERE account_id = $1",
+	                      ""))};
 	bool found = db_step(row.query);
 	if (found)
 		*ret =

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
 #define CHUNK_ACCOUNTS 100
@@ -321,7 +321,7 @@ static int list_usage(struct db_connection *connection, struct question *questio
 {
 	int result = find_numbers(connection, question, error);
 	if (!question->account)
-		reach_want_all(connection);
+		routing_require_all(connection);
 	if (!result)
 		result = clip_days(connection, question, error);
 	if (question->by & USAGE_BY_DAY && question->first_day < question->past.period)

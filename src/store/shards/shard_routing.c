@@ -1,4 +1,4 @@
-#include "store/shards/reach.h"
+#include "store/shards/shard_routing.h"
 
 #include <string.h>
 
@@ -34,8 +34,8 @@ static bool add_literal(struct buf *text, struct slice value)
 	return true;
 }
 
-int reach_locate(struct db *db, const struct reach_place *place, struct slice value,
-                 int64_t *ret_account, struct error *error)
+int routing_locate(struct db *db, const struct routing_place *place, struct slice value,
+                   int64_t *ret_account, struct error *error)
 {
 	struct located located = {0};
 	struct db_asked asked;
@@ -49,7 +49,7 @@ int reach_locate(struct db *db, const struct reach_place *place, struct slice va
 	if (result)
 		return result == ERR_TOO_LARGE ? ERR_NOT_FOUND : result;
 	const char *const part = text.data;
-	result = db_ask_pieces(db, &part, 1, note_located, &located, &asked, error);
+	result = db_query_shards(db, &part, 1, note_located, &located, &asked, error);
 	if (!result && !asked.distributed)
 		return ERR_USAGE;
 	if (!result && located.found)
@@ -62,14 +62,14 @@ int reach_locate(struct db *db, const struct reach_place *place, struct slice va
 }
 
 /* When no server has the row, or nothing is distributed, the unrestricted statement is used. */
-bool reach_locates(struct db_connection *connection, const struct reach_place *place,
-                   struct slice value, int64_t *ret_account)
+bool routing_is_located(struct db_connection *connection, const struct routing_place *place,
+                        struct slice value, int64_t *ret_account)
 {
 	struct db *db = db_of(connection);
 	struct error error = {0};
-	if (!db_misses_servers(db))
+	if (!db_has_unreachable(db))
 		return false;
-	int result = reach_locate(db, place, value, ret_account, &error);
+	int result = routing_locate(db, place, value, ret_account, &error);
 	if (result && result != ERR_NOT_FOUND && result != ERR_USAGE) {
 		error.code = result;
 		(void)db_fail(connection, &error);
@@ -77,11 +77,11 @@ bool reach_locates(struct db_connection *connection, const struct reach_place *p
 	return !result;
 }
 
-struct db_query *reach_query_one(struct db_connection *connection, struct reach_place place,
-                                 struct slice value, struct reach_texts both)
+struct db_query *routing_query_one(struct db_connection *connection, struct routing_place place,
+                                   struct slice value, struct routing_texts both)
 {
 	int64_t account = 0;
-	bool located = reach_locates(connection, &place, value, &account);
+	bool located = routing_is_located(connection, &place, value, &account);
 	struct db_query *query = db_query(connection, located ? both.located : both.all);
 	db_bind_text(query, value);
 	if (located)
@@ -91,7 +91,7 @@ struct db_query *reach_query_one(struct db_connection *connection, struct reach_
 
 /* ---- a page ---- */
 
-static int write_page(struct buf *text, const char *rows, const struct reach_value *values,
+static int write_page(struct buf *text, const char *rows, const struct routing_value *values,
                       int64_t limit)
 {
 	bool good = true;
@@ -124,7 +124,7 @@ static int find_available(struct db_connection *connection, int64_t account, int
                           struct error *error)
 {
 	int64_t end = account + NUMBERS_TRIED_MAX;
-	while (account < end && db_misses(connection, account))
+	while (account < end && db_is_unreachable(connection, account))
 		account++;
 	*ret = account;
 	return account < end ? db_tell_failure(connection, error)
@@ -133,30 +133,31 @@ static int find_available(struct db_connection *connection, int64_t account, int
 
 /* An empty list would be searched on all servers, so it is replaced by one available account
  * without such rows. */
-static int keep_to_some(struct db_connection *connection, struct work_of *of, struct error *error)
+static int keep_to_some(struct db_connection *connection, struct work_accounts *of,
+                        struct error *error)
 {
 	int64_t account = 0;
-	bool none = of->accounts.count == 0 && db_misses_servers(db_of(connection));
+	bool none = of->accounts.count == 0 && db_has_unreachable(db_of(connection));
 	int result = none ? find_available(connection, 1, &account, error) : OK;
 	if (none && !result)
 		db_array_add_integer(&of->accounts, account);
 	return result ? result : buf_check(&of->accounts.wire);
 }
 
-int reach_find_page(struct db_connection *connection, int64_t account, const char *rows,
-                    const struct reach_value *values, int64_t limit, struct work_of *ret,
-                    struct error *error)
+int routing_find_page(struct db_connection *connection, int64_t account, const char *rows,
+                      const struct routing_value *values, int64_t limit, struct work_accounts *ret,
+                      struct error *error)
 {
 	struct db *db = db_of(connection);
 	struct db_asked asked = {.distributed = true, .all = true};
-	*ret = (struct work_of){.anybodys = !db_is_sharded(db)};
-	if (ret->anybodys)
+	*ret = (struct work_accounts){.all = !db_is_sharded(db)};
+	if (ret->all)
 		return OK;
 	db_array_init(&ret->accounts, DB_INTEGERS);
-	ret->anybodys = account == REACH_ALL && !db_misses_servers(db);
-	if (account != REACH_ALL)
+	ret->all = account == ROUTING_ALL && !db_has_unreachable(db);
+	if (account != ROUTING_ALL)
 		db_array_add_integer(&ret->accounts, account);
-	if (ret->anybodys || account != REACH_ALL)
+	if (ret->all || account != ROUTING_ALL)
 		return buf_check(&ret->accounts.wire);
 	BUF_AUTO struct buf text;
 	buf_init(&text, QUESTION_MAX);
@@ -166,16 +167,16 @@ int reach_find_page(struct db_connection *connection, int64_t account, const cha
 		           ? error_cause(error, ERR_UNAVAILABLE, "a server is unavailable")
 		           : result;
 	const char *const part = text.data;
-	result = db_ask_pieces(db, &part, 1, note_account, &ret->accounts, &asked, error);
-	ret->anybodys = !asked.distributed;
+	result = db_query_shards(db, &part, 1, note_account, &ret->accounts, &asked, error);
+	ret->all = !asked.distributed;
 	ret->partial = !asked.all;
 	return result ? result : keep_to_some(connection, ret, error);
 }
 
-struct db_query *reach_query(struct db_connection *connection, const struct work_of *of,
-                             const char *all, const char *some)
+struct db_query *routing_query(struct db_connection *connection, const struct work_accounts *of,
+                               const char *all, const char *some)
 {
-	return db_query(connection, of->anybodys ? all : some);
+	return db_query(connection, of->all ? all : some);
 }
 
 /* ---- counts ---- */
@@ -185,26 +186,26 @@ static void add_count(void *context, size_t part, int64_t number)
 	((int64_t *)context)[part] += number;
 }
 
-int reach_count(struct db *db, const char *const *parts, size_t count, int64_t *ret_counts,
-                bool *ret_distributed, struct error *error)
+int routing_count(struct db *db, const char *const *parts, size_t count, int64_t *ret_counts,
+                  bool *ret_distributed, struct error *error)
 {
 	struct db_asked asked;
 	memset(ret_counts, 0, count * sizeof *ret_counts);
-	int result = db_ask_pieces(db, parts, count, add_count, ret_counts, &asked, error);
+	int result = db_query_shards(db, parts, count, add_count, ret_counts, &asked, error);
 	*ret_distributed = asked.distributed;
 	return result;
 }
 
 /* ---- known accounts ---- */
 
-int reach_keep(struct db_connection *connection, struct db_query *accounts, struct work_of *ret,
-               struct error *error)
+int routing_keep_available(struct db_connection *connection, struct db_query *accounts,
+                           struct work_accounts *ret, struct error *error)
 {
-	*ret = (struct work_of){0};
+	*ret = (struct work_accounts){0};
 	db_array_init(&ret->accounts, DB_INTEGERS);
 	while (db_step(accounts)) {
 		int64_t account = db_integer(accounts, 0);
-		if (db_misses(connection, account))
+		if (db_is_unreachable(connection, account))
 			ret->partial = true;
 		else
 			db_array_add_integer(&ret->accounts, account);
@@ -213,16 +214,16 @@ int reach_keep(struct db_connection *connection, struct db_query *accounts, stru
 	return result ? result : keep_to_some(connection, ret, error);
 }
 
-int reach_of_user(struct db_connection *connection, const char *user_id, struct work_of *ret,
-                  struct error *error)
+int routing_of_user(struct db_connection *connection, const char *user_id,
+                    struct work_accounts *ret, struct error *error)
 {
-	*ret = (struct work_of){.anybodys = true};
+	*ret = (struct work_accounts){.all = true};
 	if (!db_is_sharded(db_of(connection)))
 		return OK;
 	struct db_query *query =
 		db_query(connection, "SELECT account FROM memberships WHERE user_id = $1");
 	db_bind_string(query, user_id);
-	return reach_keep(connection, query, ret, error);
+	return routing_keep_available(connection, query, ret, error);
 }
 
 /* ---- numbers ---- */
@@ -235,22 +236,22 @@ static int read_number(struct db_query *query, int64_t *ret, struct error *error
 	return db_end(query, error);
 }
 
-static const char *setting_of(enum reach_numbered what)
+static const char *setting_of(enum routing_numbered what)
 {
-	return what == REACH_ACCOUNTS ? "last_account" : "last_channel";
+	return what == ROUTING_ACCOUNTS ? "last_account" : "last_channel";
 }
 
-static int read_greatest(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
+static int read_greatest(struct db_connection *connection, enum routing_numbered what, int64_t *ret,
                          struct error *error)
 {
-	return read_number(what == REACH_ACCOUNTS
+	return read_number(what == ROUTING_ACCOUNTS
 	                       ? db_query(connection, "SELECT COALESCE(MAX(account), 0) FROM accounts")
 	                       : db_query(connection, "SELECT COALESCE(MAX(channel), 0) FROM channels"),
 	                   ret, error);
 }
 
-static int store_number(struct db_connection *connection, enum reach_numbered what, int64_t number,
-                        struct error *error)
+static int store_number(struct db_connection *connection, enum routing_numbered what,
+                        int64_t number, struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, CAST($2 AS TEXT))"
@@ -260,18 +261,18 @@ static int store_number(struct db_connection *connection, enum reach_numbered wh
 	return db_execute(query, NULL, error);
 }
 
-int reach_remember_number(struct db_connection *connection, enum reach_numbered what,
-                          struct error *error)
+int routing_store_number(struct db_connection *connection, enum routing_numbered what,
+                         struct error *error)
 {
 	int64_t greatest;
 	int result = read_greatest(connection, what, &greatest, error);
 	return result ? result : store_number(connection, what, greatest, error);
 }
 
-int reach_read_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
-                      struct error *error)
+int routing_read_number(struct db_connection *connection, enum routing_numbered what, int64_t *ret,
+                        struct error *error)
 {
-	bool missing = db_misses_servers(db_of(connection));
+	bool missing = db_has_unreachable(db_of(connection));
 	int64_t remembered, greatest = 0;
 	struct db_query *query =
 		db_query(connection, "SELECT CAST(value AS BIGINT) FROM settings WHERE name = $1");
@@ -287,23 +288,24 @@ int reach_read_number(struct db_connection *connection, enum reach_numbered what
 	return result;
 }
 
-int reach_take_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
-                      struct error *error)
+int routing_take_number(struct db_connection *connection, enum routing_numbered what, int64_t *ret,
+                        struct error *error)
 {
-	bool missing = db_misses_servers(db_of(connection));
+	bool missing = db_has_unreachable(db_of(connection));
 	int64_t last;
-	int result = reach_read_number(connection, what, &last, error);
+	int result = routing_read_number(connection, what, &last, error);
 	if (result)
 		return result;
 	*ret = last + 1;
-	result = what == REACH_ACCOUNTS && missing ? find_available(connection, *ret, ret, error) : OK;
+	result =
+		what == ROUTING_ACCOUNTS && missing ? find_available(connection, *ret, ret, error) : OK;
 	return result ? result : store_number(connection, what, *ret, error);
 }
 
-void reach_want_all(struct db_connection *connection)
+void routing_require_all(struct db_connection *connection)
 {
 	struct error error = {0};
-	if (!db_misses_servers(db_of(connection)))
+	if (!db_has_unreachable(db_of(connection)))
 		return;
 	(void)error_cause(&error, ERR_UNAVAILABLE, "a server with some of its accounts is unavailable");
 	(void)db_fail(connection, &error);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "testing.h"
-#include "db/postgres/internal.h"
+#include "db/citus/internal.h"
 
 TEST_CASE(a_table_is_its_piece_under_its_own_name)
 {
@@ -24,10 +24,10 @@ TEST_CASE(a_table_is_its_piece_under_its_own_name)
 		{"SELECT 1 FROM events_by_day, settings", "SELECT 1 FROM events_by_day, settings"},
 		{"COMMIT", "COMMIT"},
 	};
-	static const struct pg_piece_set set = {
-		.shard = 7, .pieces = {{"events", 7}, {"chains", 8}}, .count = 2};
+	static const struct citus_shard_group set = {
+		.shard = 7, .tables = {{"events", 7}, {"chains", 8}}, .count = 2};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		char *named = pg_name_pieces(&set, rows[i].sql);
+		char *named = citus_name_shards(&set, rows[i].sql);
 		assert_non_null(named);
 		assert_string_equal(named, rows[i].named);
 		free(named);

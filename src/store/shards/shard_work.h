@@ -3,8 +3,8 @@
  * is unavailable. Therefore each server is asked individually, for all kinds of work at once, and
  * lists are restricted to the accounts that have work. Without shards nothing is asked and lists
  * cover all accounts. Private to src/store; any thread. */
-#ifndef STORE_SHARDS_WORK_H
-#define STORE_SHARDS_WORK_H
+#ifndef STORE_SHARDS_SHARD_WORK_H
+#define STORE_SHARDS_SHARD_WORK_H
 
 #include "store/internal.h"
 
@@ -23,29 +23,29 @@ enum work {
 int work_open(struct store *store) MUST_CHECK;
 void work_close(struct store *store);
 
-struct work_of {
-	bool anybodys;            /* nothing was asked: a list covers all accounts */
-	bool partial;             /* reach_find_page: incomplete, a shard server is unavailable */
+struct work_accounts {
+	bool all;                 /* nothing was asked: a list covers all accounts */
+	bool partial;             /* routing_find_page: incomplete, a shard server is unavailable */
 	struct db_array accounts; /* else the accounts with work, possibly none */
 };
 /* Finds the accounts with work, as of a moment ago. The caller frees *ret with work_free, also
  * after a failure. */
-int work_find(struct store *store, enum work kind, struct work_of *ret, struct error *error)
+int work_find(struct store *store, enum work kind, struct work_accounts *ret, struct error *error)
 	MUST_CHECK;
-void work_free(struct work_of *of);
+void work_free(struct work_accounts *of);
 #define WORK_AUTO __attribute__((cleanup(work_free)))
-static inline bool work_is_nobodys(const struct work_of *of)
+static inline bool work_is_empty(const struct work_accounts *of)
 {
-	return !of->anybodys && of->accounts.count == 0;
+	return !of->all && of->accounts.count == 0;
 }
 /* There is new work: the next caller asks the servers again. */
-void work_forget(struct store *store);
+void work_invalidate(struct store *store);
 /* Returns whether every server answered the last time. */
-bool work_is_of_all(struct store *store);
+bool work_is_complete(struct store *store);
 
 /* SQL condition on a table or alias, with the number of the parameter that work_bind binds. */
-#define WORK_OF(alias, parameter) " AND " alias ".account = ANY(" parameter ")"
+#define WORK_ACCOUNTS(alias, parameter) " AND " alias ".account = ANY(" parameter ")"
 /* Binds the accounts, unless the list covers all accounts. */
-void work_bind(struct db_query *query, struct work_of *of);
+void work_bind(struct db_query *query, struct work_accounts *of);
 
 #endif

@@ -1,4 +1,4 @@
-#include "store/shards/work.h"
+#include "store/shards/shard_work.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -71,23 +71,23 @@ static int refresh(struct store *store, struct error *error)
 	for (int i = 0; i < WORK_KINDS; i++)
 		db_array_clear(&found->accounts[i]);
 	found->busy = false;
-	int result = db_ask_pieces(store->db, parts, WORK_KINDS, note, found, &found->asked, error);
+	int result = db_query_shards(store->db, parts, WORK_KINDS, note, found, &found->asked, error);
 	for (int i = 0; i < WORK_KINDS && !result; i++)
 		result = buf_check(&found->accounts[i].wire);
 	found->asked_us = result ? 0 : clock_monotonic_us();
 	return result;
 }
 
-int work_find(struct store *store, enum work kind, struct work_of *ret, struct error *error)
+int work_find(struct store *store, enum work kind, struct work_accounts *ret, struct error *error)
 {
 	struct work_found *found = store->work;
-	*ret = (struct work_of){.anybodys = !db_is_sharded(store->db)};
-	if (ret->anybodys)
+	*ret = (struct work_accounts){.all = !db_is_sharded(store->db)};
+	if (ret->all)
 		return OK;
 	db_array_init(&ret->accounts, DB_INTEGERS);
 	pthread_mutex_lock(&found->mutex);
 	int result = refresh(store, error);
-	ret->anybodys = !found->asked.distributed;
+	ret->all = !found->asked.distributed;
 	if (!result) {
 		buf_add(&ret->accounts.wire, found->accounts[kind].wire.data + ret->accounts.wire.size,
 		        found->accounts[kind].wire.size - ret->accounts.wire.size);
@@ -98,12 +98,12 @@ int work_find(struct store *store, enum work kind, struct work_of *ret, struct e
 	return result;
 }
 
-void work_free(struct work_of *of)
+void work_free(struct work_accounts *of)
 {
 	db_array_free(&of->accounts);
 }
 
-void work_forget(struct store *store)
+void work_invalidate(struct store *store)
 {
 	if (!db_is_sharded(store->db))
 		return;
@@ -112,7 +112,7 @@ void work_forget(struct store *store)
 	pthread_mutex_unlock(&store->work->mutex);
 }
 
-bool work_is_of_all(struct store *store)
+bool work_is_complete(struct store *store)
 {
 	if (!db_is_sharded(store->db))
 		return true;
@@ -125,11 +125,11 @@ bool work_is_of_all(struct store *store)
 
 bool store_is_whole(struct store *store)
 {
-	return work_is_of_all(store);
+	return work_is_complete(store);
 }
 
-void work_bind(struct db_query *query, struct work_of *of)
+void work_bind(struct db_query *query, struct work_accounts *of)
 {
-	if (!of->anybodys)
+	if (!of->all)
 		db_bind_array(query, &of->accounts);
 }

@@ -7,18 +7,14 @@
  * transaction takes a second lock before it commits, and checks that the writer lock is still held.
  * The next holder of the writer lock waits for the second lock. */
 #include "base/clock.h"
-#include "db/postgres/internal.h"
+#include "db/citus/internal.h"
 
-/* Arbitrary numbers, which must never change. */
-#define TURN "4841921623071"
+/* An arbitrary number, which must never change. */
 #define COMMIT_LOCK "4841921623072"
 #define KEPT_US (10 * US_PER_SECOND) /* well below idle_in_transaction_session_timeout */
 #define CANCEL_TRIES 10
 #define CANCEL_PAUSE_US INT64_C(500000)
 
-const char pg_lock_turn[] = "SELECT pg_advisory_xact_lock(" TURN ")";
-/* A commit that waits for its standby holds the lock as long; this variant does not wait for it. */
-const char pg_try_lock_turn[] = "SELECT pg_try_advisory_xact_lock(" TURN ")";
 static const char await_commit[] =
 	"SELECT pg_advisory_lock(" COMMIT_LOCK "), pg_advisory_unlock(" COMMIT_LOCK ")";
 static const char lock_commit[] = "SELECT pg_advisory_xact_lock(" COMMIT_LOCK ")";
@@ -26,7 +22,8 @@ static const char holder_query[] = "SELECT pg_backend_pid()::bigint";
 static const char check_query[] =
 	"SELECT count(*)::bigint, pg_backend_pid()::bigint FROM pg_catalog.pg_locks"
 	" WHERE locktype = 'advisory' AND granted AND pid = $1 AND objsubid = 1"
-	" AND classid::bigint = " TURN " >> 32 AND objid::bigint = " TURN " & 4294967295";
+	" AND classid::bigint = " PG_WRITER_LOCK " >> 32 AND objid::bigint = " PG_WRITER_LOCK
+	" & 4294967295";
 /* A write on the coordinator, even of no rows, makes a commit with another server use two
  * phases. */
 static const char commit_in_two_phases[] = "DELETE FROM leases WHERE name = ''";
@@ -38,62 +35,61 @@ static const char cancel_query[] =
 	"SELECT count(pg_cancel_backend(pid))::bigint FROM pg_catalog.pg_stat_activity"
 	" WHERE pid = $1 AND wait_event IS DISTINCT FROM 'SyncRep'";
 
-void pg_end_turn(struct pg_db *db)
+void citus_unlock_writer(struct citus_db *db)
 {
-	struct pg_connection *holder = db->turn_holder;
+	struct pg_connection *holder = db->lock_holder;
 	if (holder->in_transaction)
 		pg_roll_back(holder);
 }
 
-int pg_take_turn(struct pg_db *db, struct error *error)
+int citus_lock_writer(struct citus_db *db, struct error *error)
 {
-	struct pg_connection *holder = db->turn_holder;
-	pg_end_turn(db);
-	holder->base.failure = OK;
-	error_clear(&holder->base.error);
+	struct pg_connection *holder = db->lock_holder;
+	citus_unlock_writer(db);
+	citus_reset(holder);
 	int result = pg_connect(holder, error);
 	if (result)
 		return result;
 	holder->in_transaction = true;
-	pg_send_text(holder, PG_STATEMENT, "BEGIN");
-	pg_send_text(holder, PG_SETTINGS, db->transaction_settings[holder->use]);
-	pg_send_text(holder, PG_STATEMENT, pg_lock_turn);
-	pg_send_text(holder, PG_STATEMENT, await_commit);
+	pg_send_text(holder, NULL, "BEGIN");
+	pg_send_text(holder, pg_note_latest_clock, db->pg.transaction_settings[holder->use]);
+	pg_send_text(holder, NULL, pg_lock_writer);
+	pg_send_text(holder, NULL, await_commit);
 	struct db_query *query = pg_make_query(&holder->base, holder_query, false);
 	if (pg_step(query))
-		db->turn_process = pg_integer(query, 0);
+		db->lock_process = pg_integer(query, 0);
 	result = pg_end(query, error);
-	db->turn_kept_us = clock_monotonic_us();
+	db->lock_kept_us = clock_monotonic_us();
 	if (result)
-		pg_end_turn(db);
+		citus_unlock_writer(db);
 	return result;
 }
 
-void pg_keep_turn(struct pg_db *db, bool however_long)
+void citus_keep_lock(struct citus_db *db, bool however_long)
 {
-	struct pg_connection *holder = db->turn_holder;
+	struct pg_connection *holder = db->lock_holder;
 	int64_t now_us = clock_monotonic_us();
-	if (!holder->in_transaction || (!however_long && now_us - db->turn_kept_us < KEPT_US))
+	if (!holder->in_transaction || (!however_long && now_us - db->lock_kept_us < KEPT_US))
 		return;
-	db->turn_kept_us = now_us;
+	db->lock_kept_us = now_us;
 	/* The loss of the connection is detected before the commit. */
-	pg_send_text(holder, PG_STATEMENT,
+	pg_send_text(holder, NULL,
 	             however_long
 	                 ? "SELECT set_config('idle_in_transaction_session_timeout', '0', true)"
 	                 : holder_query);
 	(void)!pg_collect(holder, NULL, pg_deadline(holder));
 }
 
-int pg_confirm_turn(struct pg_connection *writer, struct error *error)
+int citus_confirm_lock(struct pg_connection *writer, struct error *error)
 {
-	struct pg_db *db = pg_db(writer->base.db);
-	if (db->base.schema)
-		pg_send_text(writer, PG_STATEMENT, commit_in_two_phases);
-	pg_send_text(writer, PG_STATEMENT, lock_commit);
+	struct citus_db *db = citus_db(writer->base.db);
+	if (db->pg.base.schema)
+		pg_send_text(writer, NULL, commit_in_two_phases);
+	pg_send_text(writer, NULL, lock_commit);
 	struct db_query *query = pg_make_query(&writer->base, check_query, false);
-	pg_bind_integer(query, db->turn_process);
+	pg_bind_integer(query, db->lock_process);
 	bool held = pg_step(query) && pg_integer(query, 0) == 1;
-	writer->process = held ? pg_integer(query, 1) : 0;
+	citus_connection(writer)->process = held ? pg_integer(query, 1) : 0;
 	int result = pg_end(query, error);
 	if (!result && !held) {
 		pg_fail(writer, ERR_UNAVAILABLE, "the writer lock was lost");
@@ -104,16 +100,15 @@ int pg_confirm_turn(struct pg_connection *writer, struct error *error)
 
 static void cancel(struct pg_connection *writer)
 {
-	struct pg_connection *holder = pg_db(writer->base.db)->turn_holder;
-	holder->base.failure = OK;
-	error_clear(&holder->base.error);
+	struct pg_connection *holder = citus_db(writer->base.db)->lock_holder;
+	citus_reset(holder);
 	struct db_query *query = pg_make_query(&holder->base, cancel_query, false);
-	pg_bind_integer(query, writer->process);
+	pg_bind_integer(query, citus_connection(writer)->process);
 	(void)pg_step(query);
 	(void)!pg_end(query, NULL);
 }
 
-bool pg_break_off(struct pg_connection *writer)
+bool citus_cancel_commit(struct pg_connection *writer)
 {
 	bool answered = false;
 	for (int tries = 0; tries < CANCEL_TRIES && writer->pg && !answered; tries++) {

@@ -1,10 +1,12 @@
-#include "store/nodes/servers.h"
-
+/* Checks that the servers are configured as docs/operate/sharding.md requires. The coordinator
+ * passes queries of the shard servers (workers) on. Changes nothing and does not wait for the
+ * writer lock. The role need not be a superuser. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "db/citus/internal.h"
 
 #define SENTENCE_MAX 512
 #define NAMES_MAX ((size_t)8192)
@@ -13,11 +15,21 @@
 #define SEPARATOR "chr(31)"
 
 struct reporter {
-	servers_found *found;
+	db_finding_function *found;
 	void *context;
+	const char *what, *name; /* the server */
+	size_t problems;
 };
 
-__attribute__((format(printf, 2, 3))) static void report_problem(const struct reporter *reporter,
+static void report(struct reporter *reporter, const char *setting, const char *problem)
+{
+	char sentence[SENTENCE_MAX + 128];
+	snprintf(sentence, sizeof sentence, "%s: %s", reporter->name, problem);
+	reporter->problems++;
+	reporter->found(reporter->context, reporter->what, setting, true, sentence);
+}
+
+__attribute__((format(printf, 2, 3))) static void report_problem(struct reporter *reporter,
                                                                  const char *format, ...)
 {
 	char sentence[SENTENCE_MAX];
@@ -25,7 +37,7 @@ __attribute__((format(printf, 2, 3))) static void report_problem(const struct re
 	va_start(list, format);
 	vsnprintf(sentence, sizeof sentence, format, list);
 	va_end(list);
-	reporter->found(reporter->context, sentence);
+	report(reporter, "store.sharded", sentence);
 }
 
 static void copy(struct db_query *query, int column, char *text, size_t size)
@@ -56,8 +68,8 @@ static void read_common(struct db_query *query, int first, struct common *ret)
 	ret->sees_standbys = slice_is(db_text(query, first + 3), "1");
 }
 
-static void check_common(const struct reporter *reporter, const struct common *common,
-                         const char *role, int64_t connections)
+static void check_common(struct reporter *reporter, const struct common *common, const char *role,
+                         int64_t connections)
 {
 	if (strtoll(common->prepared, NULL, 10) < connections)
 		report_problem(
@@ -71,6 +83,13 @@ static void check_common(const struct reporter *reporter, const struct common *c
 }
 
 /* ---- the coordinator ---- */
+
+struct summary {
+	bool distributes; /* the server supports it, and tables are or will be distributed */
+	char name[128];   /* of its own entry; empty: none */
+	int64_t workers;  /* number of registered workers */
+	int64_t shards;   /* of table accounts; 0: not distributed yet */
+};
 
 struct coordinator {
 	struct common common;
@@ -104,7 +123,7 @@ static const char missing_keywords_query[] =
 	" WHERE current_setting('citus.node_conninfo') !~ ('(^|\\s)' || word || '\\s*=')";
 
 static int check_conninfo(struct db_connection *reader, const struct coordinator *own,
-                          const struct reporter *reporter, struct error *error)
+                          struct reporter *reporter, struct error *error)
 {
 	if (!own->reads_settings) {
 		report_problem(
@@ -131,8 +150,7 @@ static const char own_entry_query[] =
 	" WHERE n.groupid = 0 AND n.noderole = 'primary'";
 
 static int check_name(struct db_connection *reader, const struct coordinator *own,
-                      struct servers_coordinator *ret, const struct reporter *reporter,
-                      struct error *error)
+                      struct summary *ret, struct reporter *reporter, struct error *error)
 {
 	static const char remedy[] = "call citus_set_coordinator_host('HOST', PORT)";
 	struct db_query *query = db_query(reader, own_entry_query);
@@ -162,8 +180,7 @@ static const char shards_query[] =
 
 /* Checks the existing shards, or the configured number of shards. */
 static int check_shards(struct db_connection *reader, const struct coordinator *own,
-                        struct servers_coordinator *ret, const struct reporter *reporter,
-                        struct error *error)
+                        struct summary *ret, struct reporter *reporter, struct error *error)
 {
 	int64_t misplaced = 0, planned = 0;
 	struct db_query *query = db_query(reader, shards_query);
@@ -200,12 +217,12 @@ static int check_shards(struct db_connection *reader, const struct coordinator *
 	return OK;
 }
 
-static int check_tables(struct db *db, const struct reporter *reporter, struct error *error)
+static int check_tables(struct db *db, struct reporter *reporter, struct error *error)
 {
 	BUF_AUTO struct buf names;
 	buf_init(&names, NAMES_MAX);
 	size_t count = 0;
-	int result = servers_list_undistributed(db, &names, error);
+	int result = citus_list_undistributed(db, &names, error);
 	if (result || !names.size)
 		return result;
 	for (size_t i = 0; i < names.size; i++)
@@ -217,27 +234,13 @@ static int check_tables(struct db *db, const struct reporter *reporter, struct e
 	return OK;
 }
 
-static const char citus_query[] = "SELECT count(*)::bigint FROM pg_catalog.pg_class"
-								  " WHERE oid = to_regclass('pg_catalog.pg_dist_node')";
-static const char distributed_query[] =
-	"SELECT count(*)::bigint FROM pg_catalog.pg_dist_partition"
-	" WHERE logicalrelid = to_regclass('accounts') AND partmethod = 'h'";
-
-static int end_count(struct db_query *query, bool *ret_some, struct error *error)
-{
-	*ret_some = db_step(query) && db_integer(query, 0) > 0;
-	return db_end(query, error);
-}
-
 /* Reads whether the tables are distributed. Also reports a mismatch between the server and
  * store.sharded. */
 static int find_distributed(struct db_connection *reader, bool sharded, bool *ret_distributes,
-                            const struct reporter *reporter, struct error *error)
+                            struct reporter *reporter, struct error *error)
 {
-	bool offered = false, distributed = false;
-	int result = end_count(db_query(reader, citus_query), &offered, error);
-	if (!result && offered)
-		result = end_count(db_query(reader, distributed_query), &distributed, error);
+	bool offered, distributed;
+	int result = citus_find_distributed(reader, &offered, &distributed, error);
 	if (result)
 		return result;
 	if (sharded && !offered)
@@ -249,8 +252,8 @@ static int find_distributed(struct db_connection *reader, bool sharded, bool *re
 	return OK;
 }
 
-static int check_own(struct db_connection *reader, struct servers_coordinator *ret,
-                     const struct reporter *reporter, struct error *error)
+static int check_own(struct db_connection *reader, struct summary *ret, struct reporter *reporter,
+                     struct error *error)
 {
 	struct coordinator own = {0};
 	int result = read_coordinator(reader, &own, error);
@@ -263,19 +266,16 @@ static int check_own(struct db_connection *reader, struct servers_coordinator *r
 	return result;
 }
 
-int servers_check_coordinator(struct db *db, bool sharded, bool has_schema,
-                              struct servers_coordinator *ret, servers_found *found, void *context,
-                              struct error *error)
+static int check_coordinator(struct db *db, bool has_schema, struct summary *ret,
+                             struct reporter *reporter, struct error *error)
 {
-	struct reporter reporter = {found, context};
 	struct db_connection *reader = db_take_reader(db);
-	*ret = (struct servers_coordinator){0};
-	int result = find_distributed(reader, sharded, &ret->distributes, &reporter, error);
+	int result = find_distributed(reader, db->sharded, &ret->distributes, reporter, error);
 	if (!result && ret->distributes)
-		result = check_own(reader, ret, &reporter, error);
+		result = check_own(reader, ret, reporter, error);
 	db_give(reader);
 	if (!result && ret->distributes && has_schema)
-		result = check_tables(db, &reporter, error);
+		result = check_tables(db, reporter, error);
 	return result;
 }
 
@@ -305,7 +305,7 @@ static const char worker_query[] =
 	" AND n.noderole = 'primary') AS one";
 
 static void check_session(struct db_query *query, const struct coordinator *own,
-                          const struct reporter *reporter)
+                          struct reporter *reporter)
 {
 	for (int i = 0; i < SESSION_SETTINGS_COUNT; i++) {
 		struct slice value = db_text(query, FACTS + COMMON_COUNT + i);
@@ -318,7 +318,7 @@ static void check_session(struct db_query *query, const struct coordinator *own,
 }
 
 static void check_worker_facts(struct db_query *query, const struct coordinator *own,
-                               const struct reporter *reporter)
+                               struct reporter *reporter)
 {
 	struct common common;
 	read_common(query, FACTS, &common);
@@ -334,10 +334,8 @@ static void check_worker_facts(struct db_query *query, const struct coordinator 
 		               "the worker has no shards: call citus_rebalance_start() on the coordinator");
 }
 
-int servers_check_worker(struct db *db, const char *name, servers_found *found, void *context,
-                         struct error *error)
+static int ask_worker(struct db *db, struct reporter *reporter, struct error *error)
 {
-	struct reporter reporter = {found, context};
 	struct coordinator own = {0};
 	struct db_connection *reader = db_take_reader(db);
 	char reply[128] = "the coordinator has no entry for it";
@@ -345,18 +343,73 @@ int servers_check_worker(struct db *db, const char *name, servers_found *found, 
 	int result = read_coordinator(reader, &own, error);
 	if (!result) {
 		struct db_query *query = db_query(reader, worker_query);
-		db_bind_string(query, name);
+		db_bind_string(query, reporter->name);
 		db_bind_string(query, worker_question);
 		bool known = db_step(query);
 		answered = known && db_integer(query, ANSWERED) != 0;
 		if (answered)
-			check_worker_facts(query, &own, &reporter);
+			check_worker_facts(query, &own, reporter);
 		else if (known)
 			copy(query, RESPONSE, reply, sizeof reply);
 		result = db_end(query, error);
 	}
 	db_give(reader);
-	if (!result && !answered)
-		result = error_cause(error, ERR_UNAVAILABLE, "%s", reply);
+	return result || answered ? result : error_cause(error, ERR_UNAVAILABLE, "%s", reply);
+}
+
+/* Registrations do not use the coordinator's connections. A worker that did not answer is not asked
+ * again, because that might hang. */
+static void check_worker(struct db *db, const struct db_shard_server *server,
+                         struct reporter *reporter)
+{
+	struct error error = {0};
+	char sentence[SENTENCE_MAX];
+	if (server->result)
+		report(reporter, "store.require_replicas", server->cause);
+	int result = server->answered ? ask_worker(db, reporter, &error) : OK;
+	if (result)
+		report(reporter, "store.url", error_reason(&error, result));
+	error_clear(&error);
+	result = server->answered ? citus_try_server(db, server->name, &error) : OK;
+	snprintf(sentence, sizeof sentence,
+	         "the coordinator reaches it, but this machine, which must connect to it "
+	         "directly for registrations, does not: %s",
+	         error_reason(&error, result));
+	if (result)
+		report(reporter, "store.url", sentence);
+	if (!reporter->problems)
+		reporter->found(reporter->context, reporter->what, "store.require_replicas", false,
+		                server->name);
+}
+
+static int check_workers(struct db *db, db_finding_function *found, void *context,
+                         struct error *error)
+{
+	struct db_shard_server servers[DB_SHARD_SERVERS_MAX];
+	size_t count = 0;
+	int result = db_ask_shard_servers(db, servers, DB_SHARD_SERVERS_MAX, &count, error);
+	for (size_t i = 0; i < count; i++) {
+		struct reporter reporter = {found, context, "shards", servers[i].name, 0};
+		check_worker(db, &servers[i], &reporter);
+	}
 	return result;
+}
+
+int citus_check_servers(struct db *db, bool has_schema, db_finding_function *found, void *context,
+                        struct error *error)
+{
+	struct reporter reporter = {found, context, "coordinator", "coordinator", 0};
+	struct summary summary = {0};
+	struct error failed = {0};
+	char sentence[SENTENCE_MAX];
+	int result = check_coordinator(db, has_schema, &summary, &reporter, &failed);
+	if (result)
+		report(&reporter, "store.url", error_reason(&failed, result));
+	if (!summary.distributes)
+		return OK;
+	snprintf(sentence, sizeof sentence, "%s: %" PRId64 " shards on %" PRId64 " workers",
+	         summary.name, summary.shards, summary.workers);
+	if (!reporter.problems)
+		found(context, reporter.what, "store.sharded", false, sentence);
+	return check_workers(db, found, context, error);
 }

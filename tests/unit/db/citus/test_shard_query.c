@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "testing.h"
-#include "db/postgres/internal.h"
+#include "db/citus/internal.h"
 
 enum asked { OFFERED, SERVERS, PIECES, QUESTION, TRIAL, KINDS };
 static const char *const marks[KINDS] = {"count(*)", "generate_series", "shardminvalue",
@@ -117,57 +117,57 @@ static void note(void *context, size_t part, int64_t account)
 	*(int64_t *)context = account;
 }
 
-/* Returns the account that is found, 0 for none. */
-static int64_t ask(struct pg_db *db, const char *said, const bool *when, struct db_asked *ret)
+/* The account that is found, 0: none. */
+static int64_t ask(struct citus_db *db, const char *said, const bool *when, struct db_asked *ret)
 {
 	const char *const part = "SELECT account FROM {mails}";
 	int64_t account = 0;
 	answer = said;
 	here = when;
-	assert_int_equal(pg_ask_pieces(&db->base, &part, 1, note, &account, ret, NULL), OK);
+	assert_int_equal(citus_query_shards(&db->pg.base, &part, 1, note, &account, ret, NULL), OK);
 	return account;
 }
 
-static void open_pieces(struct pg_db *db)
+static void open_queries(struct citus_db *db)
 {
 	memset(connections, 0, sizeof connections);
 	connection_count = 0;
-	pg_pieces_init(db);
+	citus_shard_query_init(db);
 }
 
 TEST_CASE(an_answer_is_one_to_the_question_that_was_asked)
 {
-	struct pg_db db = {0};
+	struct citus_db db = {0};
 	struct db_asked asked;
-	open_pieces(&db);
+	open_queries(&db);
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
 	assert_true(asked.all);
 	assert_int_equal(ask(&db, "", (bool[]){false}, &asked), 0);
 	assert_false(asked.all);
-	assert_true(pg_misses_servers(&db.base));
-	/* It arrives during the wait for the next server, which was not queried yet. */
+	assert_true(citus_has_unreachable(&db.pg.base));
+	/* It is here while somebody waits for the next one, which was not asked yet. */
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){false, true}, &asked), 0);
 	assert_false(asked.all);
 	assert_int_equal(ask(&db, "<a>0 23</a>", (bool[]){true}, &asked), 23);
 	assert_true(asked.all);
-	assert_false(pg_misses_servers(&db.base));
-	pg_pieces_free(&db);
+	assert_false(citus_has_unreachable(&db.pg.base));
+	citus_shard_query_free(&db);
 }
 
 TEST_CASE(a_server_that_does_not_commit_is_away)
 {
-	struct pg_db db = {0};
+	struct citus_db db = {0};
 	struct db_asked asked;
-	open_pieces(&db);
+	open_queries(&db);
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
-	pg_doubt_servers(&db);
+	citus_doubt_servers(&db);
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, false}, &asked), 0);
-	assert_true(pg_misses_servers(&db.base));
+	assert_true(citus_has_unreachable(&db.pg.base));
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, false}, &asked), 0);
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, true}, &asked), 17);
-	assert_false(pg_misses_servers(&db.base));
+	assert_false(citus_has_unreachable(&db.pg.base));
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
-	pg_pieces_free(&db);
+	citus_shard_query_free(&db);
 }
 
 TEST_MAIN(NULL, NULL)
