@@ -17,7 +17,7 @@
 #include "store/store.h"
 
 #define TEXT_MAX 1024
-#define MAIL_TIMEOUT_MS 20000
+#define MAIL_CHECK_TIMEOUT_MS 20000
 #define STEPS_MAX ((size_t)16 * 1024)
 
 void trial_begin(struct trial *trial, const char *what, const char *setting)
@@ -316,7 +316,7 @@ static void try_mail(struct trial *trial)
 		.password = settings->mail_password,
 		.roots = settings->mail_roots,
 		.require_tls = settings->mail_require_tls,
-		.timeout_ms = MAIL_TIMEOUT_MS,
+		.timeout_ms = MAIL_CHECK_TIMEOUT_MS,
 		.guard = &guard,
 	};
 	struct error error = {0};

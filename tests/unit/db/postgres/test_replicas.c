@@ -128,5 +128,5 @@ int main(void)
 	};
 	if (libpq_load(NULL))
 		return 1;
-	return tests_run(NULL, NULL, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
