@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 static void run(struct store *store, const char *sql)
 {

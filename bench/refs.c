@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "store/events/client_ref_events.h"
 #include "store/events/client_refs.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 #define BATCH_MAX 1024
 #define REPEATED 100 /* the interval of repeated references */

@@ -146,7 +146,7 @@ static void seal_all(struct sealing *sealing)
 		account = chains[taken - 1].account;
 		chain = chains[taken - 1].chain;
 		check(store_maintain(office.service.store, &error));
-		check(sealing_room(sealing, &staged, &full, &error));
+		check(sealing_get_capacity(sealing, &staged, &full, &error));
 		if (full)
 			check(seal_close(sealing, &error));
 	}

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "chains.h"
 #include "sample.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 #define BATCH_MAX 1024
 #define CHAINS_MAX 131072

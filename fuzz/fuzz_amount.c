@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "ledger/purchase.h"
+#include "ledger/purchase_rules.h"
 
 static void require(bool good, const char *what)
 {

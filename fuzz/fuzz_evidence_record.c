@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
 		digests[i] = digest_by((enum digest_algorithm)i, "event", 5);
-	struct evidence_question question = {.at_us = TIME_NONE};
+	struct evidence_query question = {.at_us = TIME_NONE};
 	struct evidence_facts facts;
 	result = evidence_record_verify(record, digests, &question, &arena, &facts, &error);
 	require(result == ERR_INVALID_EVIDENCE || !result, "the result is valid or not valid");

@@ -21,7 +21,7 @@ static void ask_about(const struct list *list, const xmlNode *node)
 		struct list_question question = {seal, 0, INT64_MAX, {twice, 2 * (size_t)size}};
 		struct list_answer answer;
 		list_judge(list, &question, &answer);
-		if (answer.standing > STANDING_QUALIFIED || !answer.reason[0])
+		if (answer.standing > LIST_STATUS_QUALIFIED || !answer.reason[0])
 			abort();
 	}
 	OPENSSL_free(der);

@@ -7,23 +7,23 @@
 #include <unistd.h>
 
 #include "admin/admin_call.h"
-#include "admin/permit.h"
+#include "admin/permission_check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/url_mask.h"
-#include "service/people.h"
+#include "service/user_auth.h"
 
 #define CALL_MEMORY_MAX ((size_t)32 << 20)
 #define NAMES_MEMORY 16384 /* buffer for an entry of the user database */
 #define CLAIMED_MAX 64
 
 static const struct admin_operation *const groups[] = {
-	admin_account_operations,  admin_channel_operations,  admin_limit_operations,
-	admin_usage_operations,    admin_totals_operations,   admin_overview_operations,
-	admin_webhook_operations,  admin_notice_operations,   admin_pack_operations,
-	admin_purchase_operations, admin_topup_operations,    admin_event_operations,
-	admin_certify_operations,  admin_evidence_operations, admin_signer_operations,
-	admin_store_operations,    admin_quiet_operations,    admin_audit_operations,
+	admin_account_operations,  admin_channel_operations,   admin_limit_operations,
+	admin_usage_operations,    admin_totals_operations,    admin_overview_operations,
+	admin_webhook_operations,  admin_notice_operations,    admin_pack_operations,
+	admin_purchase_operations, admin_topup_operations,     admin_event_operations,
+	admin_certify_operations,  admin_evidence_operations,  admin_signer_operations,
+	admin_store_operations,    admin_read_only_operations, admin_audit_operations,
 	admin_user_operations,
 };
 
@@ -59,7 +59,7 @@ const struct admin_parameter *admin_parameter_at(const struct admin_operation *o
 			return &operation->parameters[i];
 		own_reason |= strcmp(operation->parameters[i].name, "reason") == 0;
 	}
-	bool adds = admin_leaves_act(operation) && !own_reason;
+	bool adds = admin_writes_audit_log(operation) && !own_reason;
 	bool is_next =
 		index == 0 || (index < ADMIN_PARAMETERS_MAX && operation->parameters[index - 1].name);
 	return adds && is_next ? &admin_reason : NULL;
@@ -101,11 +101,11 @@ static void log_act(const struct act *act, const struct actor *actor, int result
 /* An action outside of the store cannot be undone if its audit record fails. A backup of a full
  * store may be what saves it. Therefore the action is performed anyway, and the log is the only
  * record. */
-int admin_record_outcome(const struct admin_call *call, enum act_outcome outcome, const char *name,
-                         const char *id, struct error *error)
+int admin_write_audit_outcome(const struct admin_call *call, enum audit_outcome outcome,
+                              const char *name, const char *id, struct error *error)
 {
-	int result = store_record_act(call->admin->store, outcome, name, id, error);
-	const struct act_form *form = call->caller->form;
+	int result = store_write_audit_record(call->admin->store, outcome, name, id, error);
+	const struct submitted_form *form = call->caller->form;
 	bool refused = result == ERR_FORBIDDEN || result == ERR_PASSKEY || result == ERR_FULL ||
 	               (result && form && form->repeated);
 	if (result && !refused)
@@ -120,27 +120,27 @@ static int run(struct admin_call *call, struct act *act, struct buf *answer, str
 {
 	struct json_writer writer = {.out = answer};
 	const struct admin_operation *operation = call->operation;
-	if (!admin_leaves_act(operation))
+	if (!admin_writes_audit_log(operation))
 		return operation->run(call, &writer, error);
 	struct admin *const admin = call->admin;
 	struct admin acting = *admin;
-	acting.store = store_acting(admin->store, act);
+	acting.store = store_audited(admin->store, act);
 	if (!acting.store)
 		return ERR_NO_MEMORY;
 	call->admin = &acting;
 	int result = OK;
 	if (operation->outside)
-		result = admin_record_outcome(call, ACT_DONE, NULL, NULL, error);
+		result = admin_write_audit_outcome(call, AUDIT_DONE, NULL, NULL, error);
 	/* A failure after this point is retried with a new form: the audit record already contains
 	 * this one. */
 	if (!result && operation->outside && act->form)
 		act->form->claimed = act->recorded;
 	if (!operation->outside && operation->behind)
-		result = store_permit_act(acting.store, error);
+		result = store_authorize_operation(acting.store, error);
 	if (!result)
 		result = operation->run(call, &writer, error);
 	call->admin = admin;
-	store_acting_end(acting.store);
+	store_audited_end(acting.store);
 	return result;
 }
 
@@ -268,8 +268,8 @@ static const char *reason_of(const struct admin_operation *operation,
 	return NULL;
 }
 
-int admin_record(struct store *store, const char *operation, struct slice arguments,
-                 const char *reason, struct error *error)
+int admin_write_audit_record(struct store *store, const char *operation, struct slice arguments,
+                             const char *reason, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, CALL_MEMORY_MAX);
@@ -280,9 +280,10 @@ int admin_record(struct store *store, const char *operation, struct slice argume
 		result = json_parse(&arena, arguments, NULL, &act.arguments, error);
 	if (result)
 		return result;
-	struct store *acting = store_acting(store, &act);
-	result = acting ? store_record_act(acting, ACT_DONE, NULL, NULL, error) : ERR_NO_MEMORY;
-	store_acting_end(acting);
+	struct store *acting = store_audited(store, &act);
+	result =
+		acting ? store_write_audit_record(acting, AUDIT_DONE, NULL, NULL, error) : ERR_NO_MEMORY;
+	store_audited_end(acting);
 	return result;
 }
 
@@ -303,7 +304,7 @@ void admin_caller_user(const struct session_view *session, const char *address, 
 		.signed_in_at_us = session->signed_in_at_us,
 		.by_passkey = session->by_passkey,
 		.lacks_passkey = session->chosen->passkeys_required && !session->by_passkey,
-		.owes_passkey = people_owes_passkey(session),
+		.owes_passkey = user_auth_requires_passkey(session),
 	};
 	memcpy(ret->account_id, session->chosen->account_id, ID_SIZE);
 }
@@ -316,18 +317,18 @@ static int prepare(struct admin *admin, const struct admin_operation *operation,
 {
 	int result = OK;
 	if (caller->is_user)
-		result = permit_operation(caller, operation, store_now_us(admin->store), error);
+		result = permission_check_operation(caller, operation, store_now_us(admin->store), error);
 	if (!result)
 		result = copy_arguments(given, act->arena, &act->arguments);
 	if (!result && caller->is_user)
-		result = permit_arguments(caller, operation, &act->arguments, act->arena, error);
+		result = permission_bind_arguments(caller, operation, &act->arguments, act->arena, error);
 	if (!result)
 		result = admin_read_arguments(operation, act->arguments, act->arena, values, error);
 	if (!result && caller->is_user)
-		result = permit_things(caller, operation, act->arguments, admin->store, error);
+		result = permission_check_objects(caller, operation, act->arguments, admin->store, error);
 	if (!result)
 		result = digest_argument(operation, act->arguments, act->arena);
-	if (!result && caller->form && admin_leaves_act(operation))
+	if (!result && caller->form && admin_writes_audit_log(operation))
 		result = identify_form(caller, act);
 	if (!result)
 		result = mask_address(operation, act->arguments, act->arena);
@@ -351,10 +352,10 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 		result = admin_actor(getuid(), "command", NULL, &arena, &here.actor);
 	if (!caller)
 		caller = &here;
-	struct act_standing standing;
+	struct audit_authorization standing;
 	struct act act = {.by = &caller->actor, .operation = operation->name, .arena = &arena};
 	if (caller->is_user)
-		act.standing = permit_standing(caller, operation, &standing);
+		act.standing = permission_fill_authorization(caller, operation, &standing);
 	if (!result)
 		result = prepare(admin, operation, arguments, caller, &act, values, error);
 	if (result)
@@ -376,7 +377,7 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 	/* An operation that succeeded without an audit record changed nothing. */
 	bool may_have_changed = operation->changes && (act.recorded || result);
 	if (may_have_changed && admin->service)
-		service_forget_keys(admin->service);
+		service_clear_key_cache(admin->service);
 	if (admin->service)
 		log_act(&act, act.by, result);
 	if (!result && act.urgent)

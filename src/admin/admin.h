@@ -12,8 +12,8 @@
 
 #include "base/json.h"
 #include "service/service.h"
-#include "store/audit/acts.h"
-#include "store/people/people.h"
+#include "store/audit/audit_log.h"
+#include "store/people/console_users.h"
 
 #define ADMIN_PARAMETERS_MAX 13 /* with --reason */
 #define ADMIN_RESULT_MAX ((size_t)8 << 20)
@@ -64,14 +64,14 @@ struct admin_operation {
 	 * last row as "after". */
 	const char *csv;
 	/* The operation changes the store. Its transaction writes an audit record
-	 * (store/audit/acts.h), it accepts --reason, and the caches of the service may be stale
+	 * (store/audit/audit_log.h), it accepts --reason, and the caches of the service may be stale
 	 * afterwards. */
 	bool changes;
 	/* The operation acts outside of the store (a copy, a request). Its audit record is written
 	 * before it starts. */
 	bool outside;
 	/* The operation commits elsewhere (a registration). It writes its audit record with the
-	 * outcome afterwards (admin_record_outcome). */
+	 * outcome afterwards (admin_write_audit_outcome). */
 	bool behind;
 	/* Parameter that the audit log stores only as a SHA-256; NULL: none. */
 	const char *digested;
@@ -88,7 +88,7 @@ struct admin_operation {
 };
 
 /* Returns whether the operation writes an audit record. */
-static inline bool admin_leaves_act(const struct admin_operation *operation)
+static inline bool admin_writes_audit_log(const struct admin_operation *operation)
 {
 	return operation->changes || operation->outside || operation->behind;
 }
@@ -106,9 +106,9 @@ struct admin_caller {
 	bool has_passkey;
 	bool
 		lacks_passkey; /* the account requires a passkey, and the session was started without one */
-	bool owes_passkey; /* one of the user's accounts requires one (service/people.h) */
+	bool owes_passkey; /* one of the user's accounts requires one (service/user_auth.h) */
 	/* The form that the user sent, with the number from its page; NULL: none. */
-	struct act_form *form;
+	struct submitted_form *form;
 };
 /* Fills in a user from their session and client address. All pointers are borrowed. */
 void admin_caller_user(const struct session_view *session, const char *address, const char *node,
@@ -134,8 +134,8 @@ int admin_actor(uid_t uid, const char *via, const char *claimed, struct arena *a
 
 /* Writes an audit record for an action of this process that is not in the table. `arguments` are
  * JSON, as in admin_run. */
-int admin_record(struct store *store, const char *operation, struct slice arguments,
-                 const char *reason, struct error *error) MUST_CHECK;
+int admin_write_audit_record(struct store *store, const char *operation, struct slice arguments,
+                             const char *reason, struct error *error) MUST_CHECK;
 
 /* Checks a value, given as text. ERR_USAGE with a message. The value of a switch is "true". */
 int admin_check_value(const struct admin_parameter *parameter, struct slice value,

@@ -1,12 +1,12 @@
 /* Operations that read the audit log. */
 #include "admin/admin_call.h"
 #include "base/base64.h"
-#include "evidence/act_proof.h"
+#include "evidence/audit_proof.h"
 #include "seal/evidence_record.h"
 
 #define RECORD_MAX EVIDENCE_RECORD_MAX
 
-static void write_seal(const struct act_record *record, struct json_writer *out)
+static void write_seal(const struct audit_record *record, struct json_writer *out)
 {
 	json_begin_object(out, "seal");
 	ADMIN_PUT(out, record, authority, kind, round, sealed_at_us, segment_id);
@@ -14,7 +14,7 @@ static void write_seal(const struct act_record *record, struct json_writer *out)
 }
 
 /* Writes the record's document with the members chain_hash and seal added. */
-static int add_act(const struct act_record *record, struct json_writer *out)
+static int add_act(const struct audit_record *record, struct json_writer *out)
 {
 	BUF_AUTO struct buf text;
 	BUF_AUTO struct buf more;
@@ -58,14 +58,14 @@ static int run_proof(const struct admin_call *call, struct json_writer *out, str
 	BUF_AUTO struct buf of_seal;
 	buf_init(&of_act, RECORD_MAX);
 	buf_init(&of_seal, RECORD_MAX);
-	struct act_evidence evidence = {.act = &of_act, .seal_document = &of_seal};
+	struct audit_evidence evidence = {.act = &of_act, .seal_document = &of_seal};
 	const struct service *service = call->admin->service;
-	struct act_record act;
-	int result =
-		store_get_act(call->admin->store, admin_slice(call, "act"), call->arena, &act, error);
+	struct audit_record act;
+	int result = store_get_audit_record(call->admin->store, admin_slice(call, "act"), call->arena,
+	                                    &act, error);
 	if (!result)
-		result = act_evidence_records(call->admin->store, service ? service->revocation : NULL,
-		                              &act, call->arena, &evidence, error);
+		result = audit_evidence_records(call->admin->store, service ? service->revocation : NULL,
+		                                &act, call->arena, &evidence, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
@@ -83,9 +83,9 @@ static int run_proof(const struct admin_call *call, struct json_writer *out, str
 
 static int run_show(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
-	struct act_record act;
-	int result =
-		store_get_act(call->admin->store, admin_slice(call, "act"), call->arena, &act, error);
+	struct audit_record act;
+	int result = store_get_audit_record(call->admin->store, admin_slice(call, "act"), call->arena,
+	                                    &act, error);
 	return result ? result : add_act(&act, out);
 }
 
@@ -94,7 +94,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	if (admin_given(call, "account") && admin_given(call, "installation"))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_ONE_OF, FIELD("account"),
 		                 FIELD("installation"), NULL);
-	struct act_filter filter = {
+	struct audit_filter filter = {
 		.account_id = admin_slice(call, "account"),
 		.installation = admin_given(call, "installation"),
 		.operation = admin_slice(call, "operation"),
@@ -105,9 +105,9 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	int result = admin_moment(call, "since", -1, TIME_NONE, &filter.since_us, error);
 	if (!result)
 		result = admin_moment(call, "until", -1, TIME_NONE, &filter.until_us, error);
-	struct act_list list;
+	struct audit_record_list list;
 	if (!result)
-		result = store_list_acts(call->admin->store, &filter, call->arena, &list, error);
+		result = store_list_audit_records(call->admin->store, &filter, call->arena, &list, error);
 	if (result)
 		return result;
 	list_begin(out);

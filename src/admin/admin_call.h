@@ -89,9 +89,9 @@ void admin_put(struct json_writer *out, const void *record, const struct member 
 /* Writes the audit record of an operation that does not run in a transaction of the store.
  * `name` and `id` ("event_id" and its identifier) are the created object; NULL: none. Failures are
  * only logged, except those that refuse the operation: ERR_FORBIDDEN and ERR_PASSKEY (the user has
- * lost the permission, struct act_standing), ERR_FULL, and a repeated form. */
-int admin_record_outcome(const struct admin_call *call, enum act_outcome outcome, const char *name,
-                         const char *id, struct error *error) MUST_CHECK;
+ * lost the permission, struct audit_authorization), ERR_FULL, and a repeated form. */
+int admin_write_audit_outcome(const struct admin_call *call, enum audit_outcome outcome,
+                              const char *name, const char *id, struct error *error) MUST_CHECK;
 
 /* Parameters that several operations have. */
 #define ADMIN_POSITIONAL_ID(member, shown, text)                                                   \
@@ -161,7 +161,7 @@ extern const struct admin_operation admin_usage_operations[];
 extern const struct admin_operation admin_totals_operations[];
 extern const struct admin_operation admin_overview_operations[];
 extern const struct admin_operation admin_store_operations[];
-extern const struct admin_operation admin_quiet_operations[];
+extern const struct admin_operation admin_read_only_operations[];
 extern const struct admin_operation admin_audit_operations[];
 extern const struct admin_operation admin_user_operations[];
 

@@ -154,11 +154,11 @@ static int put_renewals(const struct admin_call *call, int64_t round, struct jso
 	json_begin_array(out, "renewals");
 	while (!result) {
 		ARENA_AUTO struct arena arena;
-		struct token_at_rest token;
+		struct renewable_token token;
 		struct archive_timestamp stamp;
 		arena_init(&arena, STAMP_MEMORY_MAX);
-		result = store_find_token_at_rest(call->admin->store, source, number, &token, &number,
-		                                  &place, error);
+		result = store_find_renewable_token(call->admin->store, source, number, &token, &number,
+		                                    &place, error);
 		if (result || !number)
 			break;
 		result = store_get_archive_timestamp(call->admin->store, number, &arena, &stamp, error);
@@ -247,10 +247,10 @@ static int record_try(const struct admin_call *call, const struct event_tried *t
                       struct error *error)
 {
 	if (tried->unknown)
-		return admin_record_outcome(call, ACT_UNKNOWN, NULL, NULL, error);
-	enum act_outcome outcome = tried->replayed ? ACT_FOUND : ACT_DONE;
+		return admin_write_audit_outcome(call, AUDIT_UNKNOWN, NULL, NULL, error);
+	enum audit_outcome outcome = tried->replayed ? AUDIT_FOUND : AUDIT_DONE;
 	return *tried->event_id
-	           ? admin_record_outcome(call, outcome, "event_id", tried->event_id, error)
+	           ? admin_write_audit_outcome(call, outcome, "event_id", tried->event_id, error)
 	           : OK;
 }
 

@@ -57,7 +57,7 @@ static void certification_members(const struct admin_call *call, struct json_wri
 
 void admin_describe_authorities(const struct admin_call *call, char *text, size_t size)
 {
-	struct watched_authority watched;
+	struct authority_status watched;
 	const struct service *service = call->admin->service;
 	for (size_t i = 0; service && watch_get_authority(service, i, &watched); i++) {
 		size_t used = strlen(text);
@@ -76,7 +76,7 @@ static void write_waits(const struct admin_call *call, const char *kind, const c
 
 static bool authority_fails(const struct service *service)
 {
-	struct watched_authority watched;
+	struct authority_status watched;
 	bool fails = false;
 	for (size_t i = 0; service && watch_get_authority(service, i, &watched); i++)
 		fails |= watched.fails;

@@ -126,7 +126,7 @@ static int replay_many(const struct admin_call *call, struct json_writer *out, s
 	int64_t kept_since_us = call->now_us - call->admin->settings->webhook_keep;
 	int result = admin_time(call, "since", INT64_MIN, &range.since_us, error);
 	while (!result && place.more)
-		result = store_replay_piece(call->admin->store, admin_slice(call, "endpoint"), &range,
+		result = store_replay_batch(call->admin->store, admin_slice(call, "endpoint"), &range,
 		                            call->now_us, &place, error);
 	if (result)
 		return result;

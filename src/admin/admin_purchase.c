@@ -91,7 +91,8 @@ static int run_purchase_page(const struct admin_call *call, struct json_writer *
 	struct slice sale_id = admin_slice(call, "sale");
 	if (!call->admin->service)
 		return error_set(error, ERR_UNAVAILABLE, MSG_SALE_PAGE_NO_SERVICE, NULL);
-	int result = service_ask_payment_page(call->admin->service, call->admin->store, sale_id, error);
+	int result =
+		service_request_payment_page(call->admin->service, call->admin->store, sale_id, error);
 	return result ? result : show_purchase(call, sale_id, NULL, out, error);
 }
 
@@ -123,7 +124,7 @@ static int act(const struct admin_call *call, enum purchase_act what, struct jso
 	struct slice sale_id = admin_slice(call, "sale");
 	struct purchase_order order = {.act = what, .sale_id = sale_id};
 	struct purchase_outcome outcome;
-	int result = store_act_on_purchase(call->admin->store, &order, call->now_us, &outcome, error);
+	int result = store_change_purchase(call->admin->store, &order, call->now_us, &outcome, error);
 	if (result)
 		return result;
 	if (call->admin->service)

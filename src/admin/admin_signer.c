@@ -1,8 +1,8 @@
 /* Operations on signing certificates. */
 #include "admin/admin_call.h"
 #include "evidence/signers.h"
-#include "service/quiet.h"
-#include "store/evidence/signers.h"
+#include "service/read_only.h"
+#include "store/evidence/signer_records.h"
 
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
@@ -15,7 +15,7 @@ static int run_rotate(const struct admin_call *call, struct json_writer *out, st
 	if (!call->admin->service || !call->admin->service->signer)
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_NO_SERVICE, NULL);
 	/* A read-only copy must not change the key in force, not even in its own history. */
-	int result = quiet_refuse(call->admin->service, error);
+	int result = read_only_refuse(call->admin->service, error);
 	if (!result)
 		result = signers_rotate(call->admin->service, call->admin->store,
 		                        reason.size ? reason : slice_of("replaced by the operator"), error);

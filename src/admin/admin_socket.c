@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/epoch.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/reading.h"
 
 #define EXCHANGES_MAX 8
 #define REQUEST_TIME_MS 5000
@@ -155,10 +155,10 @@ static int execute(struct exchange *exchange, struct slice line, struct buf *ans
 		return error_set(error, ERR_USAGE, MSG_ADMIN_UNKNOWN_OPERATION, text ? text : "", NULL);
 	}
 	buf_add_text(answer, "{\"result\":");
-	reading_begin();
+	epoch_enter();
 	result = admin_run(exchange->server->admin, operation, json_member(request, "arguments"),
 	                   &caller, answer, error);
-	reading_end();
+	epoch_leave();
 	buf_add_byte(answer, '}');
 	return result ? result : buf_check(answer);
 }

@@ -13,7 +13,7 @@
 #include "seal/signer_log.h"
 #include "store/certifications/link_secrets.h"
 #include "store/check/inspect.h"
-#include "store/nodes/watch.h"
+#include "store/nodes/store_state.h"
 
 #define PROBLEMS_SHOWN_MAX 1000
 #define PROBLEM_SIZE_MAX 600

@@ -5,7 +5,7 @@
 
 #include "admin/admin_call.h"
 #include "base/clock.h"
-#include "ledger/purchase.h"
+#include "ledger/purchase_rules.h"
 #include "store/usage/totals.h"
 
 static void put_time(struct json_writer *out, const struct member *member, int64_t time_us)

@@ -2,8 +2,8 @@
 #include <assert.h>
 
 #include "admin/admin_call.h"
-#include "admin/permit.h"
-#include "service/people.h"
+#include "admin/permission_check.h"
+#include "service/user_auth.h"
 #include "store/accounts/accounts.h"
 
 #define LINK_TEXT_MAX 4096
@@ -12,7 +12,8 @@ static int read_email(const struct admin_call *call, const char *name, char ret[
                       struct error *error)
 {
 	char label[FIELD_SIZE];
-	int result = people_read_email(admin_slice(call, name), error_field(name, label), ret, error);
+	int result =
+		user_auth_read_email(admin_slice(call, name), error_field(name, label), ret, error);
 	if (result && error)
 		error->code = ERR_USAGE;
 	return result ? ERR_USAGE : OK;
@@ -24,14 +25,14 @@ static int invitation_values(const struct admin_call *call, struct buf *values, 
 {
 	const struct settings *settings = call->admin->settings;
 	struct account_record account;
-	if (!people_sends_mail(settings))
+	if (!user_auth_sends_mail(settings))
 		return OK;
 	int result = store_find_account(call->admin->store, admin_slice(call, "account"), call->now_us,
 	                                call->arena, &account, error);
 	if (result)
 		return result;
 	const char *url =
-		arena_printf(call->arena, "%s" PEOPLE_CONSOLE_PATH, settings->service_public_url);
+		arena_printf(call->arena, "%s" USER_AUTH_CONSOLE_PATH, settings->service_public_url);
 	struct json_writer writer = {.out = values};
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "account_name", account.name);
@@ -77,7 +78,7 @@ static int run_invite(const struct admin_call *call, struct json_writer *out, st
 			slice_is(admin_slice(call, "language"), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
 		.mail = buf_slice(&values),
 		.invited_by = call->caller->actor.user_id,
-		.hourly_mails = call->caller->is_user ? PEOPLE_INVITATIONS_AN_HOUR : 0,
+		.hourly_mails = call->caller->is_user ? USER_AUTH_INVITATIONS_PER_HOUR : 0,
 	};
 	bool known = role_parse(admin_slice(call, "role"), &invitation.role);
 	assert(known); /* one of the operation's choices */
@@ -126,8 +127,8 @@ static int run_link(const struct admin_call *call, struct json_writer *out, stru
 	buf_init(&url, LINK_TEXT_MAX);
 	int result = read_email(call, "user", email, error);
 	if (!result)
-		result = people_operator_link(call->admin->settings, call->admin->store, email,
-		                              call->now_us, &url, &expires_at_us, error);
+		result = user_auth_create_operator_link(call->admin->settings, call->admin->store, email,
+		                                        call->now_us, &url, &expires_at_us, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
@@ -179,7 +180,7 @@ static bool takes_rights(const struct admin_call *call)
 		return true;
 	for (size_t i = 0; i < list.count; i++)
 		if (strcmp(list.items[i].email, email) == 0)
-			return permit_takes(list.items[i].role, role);
+			return permission_is_lost(list.items[i].role, role);
 	return true;
 }
 
@@ -220,10 +221,10 @@ static int run_session_list(const struct admin_call *call, struct json_writer *o
 	if (admin_given(call, "account"))
 		scope.account_id = admin_slice(call, "account");
 	if (!result)
-		result = store_list_sessions(call->admin->store, &scope, call->now_us - PEOPLE_SESSION_US,
-		                             call->now_us - PEOPLE_IDLE_US,
-		                             admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-		                             &list, error);
+		result = store_list_sessions(
+			call->admin->store, &scope, call->now_us - USER_AUTH_SESSION_US,
+			call->now_us - USER_AUTH_IDLE_US, admin_integer(call, "limit", ADMIN_LIST_DEFAULT),
+			call->arena, &list, error);
 	if (result)
 		return result;
 	ADMIN_PUT_LIST(out, &list, item,
@@ -280,7 +281,7 @@ static int run_passkey_remove(const struct admin_call *call, struct json_writer 
 	if (!result)
 		result =
 			store_remove_passkey(call->admin->store, admin_slice(call, "passkey"), email,
-		                         people_sends_mail(call->admin->settings), call->now_us, error);
+		                         user_auth_sends_mail(call->admin->settings), call->now_us, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);

@@ -3,7 +3,7 @@
 #include "base/utf8.h"
 #include "service/webhook.h"
 #include "store/accounts/accounts.h"
-#include "store/nodes/quiet.h"
+#include "store/nodes/read_only_copy.h"
 #include "store/notices/webhooks.h"
 
 #define TYPES_MAX 512
@@ -328,7 +328,7 @@ static int send_test(const struct admin_call *call, const struct webhook_record 
 static int refuse_quiet(const struct admin_call *call, struct error *error)
 {
 	struct quiet quiet;
-	int result = store_get_quiet(call->admin->store, &quiet, error);
+	int result = store_get_copy_state(call->admin->store, &quiet, error);
 	if (!result && (quiet.is || call->admin->settings->service_quiet))
 		result = error_set(error, ERR_REFUSED, MSG_SERVICE_QUIET, NULL);
 	return result;

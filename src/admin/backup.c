@@ -16,8 +16,8 @@
 #include "base/log.h"
 #include "db/db.h"
 #include "store/check/inspect.h"
-#include "store/nodes/quiet.h"
-#include "store/nodes/watch.h"
+#include "store/nodes/read_only_copy.h"
+#include "store/nodes/store_state.h"
 
 #define COPY_CHUNK ((size_t)256 * 1024)
 #define STEPS_MAX ((size_t)64 * 1024) /* names of the schema steps */
@@ -248,7 +248,7 @@ static void note_backup(struct store *store, const struct backup_facts *facts)
 	if (!result)
 		result = store_note_backup(store, facts->created_at_us, &error);
 	if (result)
-		log_warning("backup_not_noted", "cause", error_reason(&error, result));
+		log_warning("backup_not_recorded", "cause", error_reason(&error, result));
 }
 
 int backup_make(struct store *store, struct content_store *content, const char *directory,
@@ -337,7 +337,7 @@ static int restore_store(const struct db_options *options, const char *path, boo
 	char created[TIME_TEXT_SIZE], reason[QUIET_REASON_MAX], text[QUIET_MARK_SIZE];
 	time_format(facts->created_at_us, created);
 	snprintf(reason, sizeof reason, "restored from the backup of %s", created);
-	struct db_mark mark = quiet_mark(live ? NULL : reason, clock_now_us(), text);
+	struct db_mark mark = copy_mark(live ? NULL : reason, clock_now_us(), text);
 	return db_restore(options, path, &mark, error);
 }
 

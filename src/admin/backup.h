@@ -14,7 +14,7 @@
 #define ADMIN_BACKUP_H
 
 #include "content/content.h"
-#include "store/audit/acts.h"
+#include "store/audit/audit_log.h"
 #include "store/store.h"
 
 #define BACKUP_FORMAT 1
@@ -33,14 +33,15 @@ struct backup_facts {
 
 /* Makes a backup while the service is running. `directory` (absolute) must be empty or not exist.
  * `content` NULL: content is excluded. Missing objects are logged and do not stop the backup.
- * Unless objects are missing, the backup is recorded in the store (store/nodes/watch.h). */
+ * Unless objects are missing, the backup is recorded in the store (store/nodes/store_state.h). */
 int backup_make(struct store *store, struct content_store *content, const char *directory,
                 int64_t now_us, struct backup_facts *ret, struct error *error) MUST_CHECK;
 /* Checks the digest of the backup and restores objects and database to the places in the settings.
- * The database is restored last and atomically. It is a read-only copy (store/nodes/quiet.h) from
- * the start, unless `live` is set. Then an older schema is migrated, with `moved` (NULL: none) as
- * the audit record (store_migrate). ERR_REFUSED: a store already exists, or the content store
- * belongs to another installation. A restore that fails before the database can be repeated. */
+ * The database is restored last and atomically. It is a read-only copy
+ * (store/nodes/read_only_copy.h) from the start, unless `live` is set. Then an older schema is
+ * migrated, with `moved` (NULL: none) as the audit record (store_migrate). ERR_REFUSED: a store
+ * already exists, or the content store belongs to another installation. A restore that fails before
+ * the database can be repeated. */
 int backup_restore(const char *directory, const struct db_options *store,
                    const struct content_options *content, bool live, struct act *moved,
                    struct backup_facts *ret, struct error *error) MUST_CHECK;

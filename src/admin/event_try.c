@@ -70,7 +70,7 @@ static void done(struct pending_registration *pending)
 static bool await(struct attempt *attempt)
 {
 	const int64_t until_us = clock_monotonic_us() + WAIT_SECONDS * US_PER_SECOND;
-	thread_may_wait();
+	thread_assert_may_block();
 	pthread_mutex_lock(&attempt->mutex);
 	while (!attempt->answered && thread_wait_until(&attempt->answer, &attempt->mutex, until_us))
 		;

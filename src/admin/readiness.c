@@ -8,9 +8,9 @@
 #include "evidence/signers.h"
 #include "seal/clock_state.h"
 #include "seal/signer.h"
-#include "service/clock.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 #include "service/registrar.h"
+#include "service/registration_clock.h"
 
 #define SEAL_LATE_ROUNDS 5 /* sealing is late after this number of intervals */
 #define SEAL_LATE_MIN_US (10 * US_PER_SECOND)
@@ -46,7 +46,7 @@ static int64_t time_or_zero(int64_t time_us)
 /* Unknown until the store has responded once. */
 static void read_observation(const struct service *service, struct gauges *ret)
 {
-	struct observation seen = watch_seen(service);
+	struct observation seen = watch_get_observation(service);
 	bool known = seen.at_us != 0;
 	ret->oldest_pending_us = known ? time_or_zero(seen.oldest_pending_us) : GAUGE_UNKNOWN;
 	ret->last_seal_us = known ? time_or_zero(seen.last_seal_us) : GAUGE_UNKNOWN;
@@ -60,7 +60,7 @@ static void read_observation(const struct service *service, struct gauges *ret)
 void service_read_gauges(struct service *service, struct gauges *ret)
 {
 	registrar_read_gauges(service->registrar, ret);
-	ret->quiet = quiet_is(service);
+	ret->quiet = read_only_is_active(service);
 	struct clock_state clock = clock_state_read();
 	ret->clock_synchronized = clock.synchronized;
 	ret->clock_max_error_us = clock.max_error_us;
@@ -70,7 +70,8 @@ void service_read_gauges(struct service *service, struct gauges *ret)
 	read_observation(service, ret);
 	ret->signer_can_sign = signers_check(service, NULL) == 0;
 	const struct signer_key *key =
-		service->signer ? signer_get_key(service->signer, signer_in_force(service->signer)) : NULL;
+		service->signer ? signer_get_key(service->signer, signer_active_key(service->signer))
+						: NULL;
 	ret->signer_expires_us = key ? key->valid_until_us : 0;
 	ret->authority_expires_us = service_authorities_expire_us(service);
 }
@@ -120,10 +121,10 @@ static void find_in_clock(const struct service *service, struct readiness *ret)
 
 static void find_quiet(struct service *service, struct readiness *ret)
 {
-	char text[QUIET_TEXT_SIZE];
-	if (!quiet_is(service))
+	char text[READ_ONLY_TEXT_SIZE];
+	if (!read_only_is_active(service))
 		return;
-	quiet_tell(service, text);
+	read_only_describe(service, text);
 	find(ret, CONCERN_QUIET, true, "", "%s", text);
 }
 
@@ -150,11 +151,11 @@ static void find_in_chains(struct service *service, const struct gauges *gauges,
                            struct readiness *ret)
 {
 	struct counters *counters = &service->counters;
-	if (atomic_load(&counters->chains_apart))
-		find(ret, CONCERN_CHAIN_APART, false, "sealing",
+	if (atomic_load(&counters->chains_quarantined))
+		find(ret, CONCERN_CHAIN_QUARANTINED, false, "sealing",
 		     "chains that cannot be sealed are in quarantine; see the log");
-	if (gauges->registration_chains_apart)
-		find(ret, CONCERN_CHAIN_APART, false, "registration",
+	if (gauges->registration_chains_quarantined)
+		find(ret, CONCERN_CHAIN_QUARANTINED, false, "registration",
 		     "registrations of some chains fail; see the log");
 	if (atomic_load(&counters->chains_ahead) || gauges->clock_refuses)
 		find(ret, CONCERN_CHAIN_AHEAD, false, "",
@@ -191,7 +192,7 @@ static void find_in_signing(const struct service *service, struct readiness *ret
 
 static void find_in_authorities(const struct service *service, struct readiness *ret)
 {
-	struct watched_authority watched;
+	struct authority_status watched;
 	for (size_t i = 0; watch_get_authority(service, i, &watched); i++)
 		if (watched.fails)
 			find(ret, CONCERN_AUTHORITY, false, watched.host,
@@ -288,7 +289,7 @@ static void find_in_watch(const struct service *service, const struct observatio
 void readiness_read(struct service *service, const struct stores_state *stores,
                     struct readiness *ret)
 {
-	struct observation seen = watch_seen(service);
+	struct observation seen = watch_get_observation(service);
 	struct gauges gauges = {0};
 	service_read_gauges(service, &gauges);
 	ret->ready = true;
@@ -364,9 +365,9 @@ static bool tell(const struct readiness *now, const struct readiness *before)
 	return true;
 }
 
-void readiness_tell(struct service *service, struct readiness *told)
+void readiness_log(struct service *service, struct readiness *told)
 {
-	struct observation seen = watch_seen(service);
+	struct observation seen = watch_get_observation(service);
 	struct stores_state stores = {.store = seen.store, .content = seen.content};
 	struct readiness now;
 	snprintf(stores.store_error.cause, ERROR_CAUSE_MAX, "%s", seen.store_cause);

@@ -10,11 +10,11 @@
 	CONCERN(STORE, "store") /* cannot acknowledge */                                               \
 	CONCERN(SPACE, "space") /* the store's disk is full */                                         \
 	CONCERN(CLOCK, "clock")                                                                        \
-	CONCERN(QUIET, "quiet")             /* read-only copy */                                       \
-	CONCERN(SIGNER, "signer")           /* signing process */                                      \
-	CONCERN(SEALING, "sealing")         /* events have waited too long for their seal */           \
-	CONCERN(CHAIN_APART, "chain_apart") /* chain in quarantine */                                  \
-	CONCERN(CHAIN_AHEAD, "chain_ahead") /* ahead of the clock */                                   \
+	CONCERN(QUIET, "quiet")     /* read-only copy */                                               \
+	CONCERN(SIGNER, "signer")   /* signing process */                                              \
+	CONCERN(SEALING, "sealing") /* events have waited too long for their seal */                   \
+	CONCERN(CHAIN_QUARANTINED, "chain_quarantined") /* chain in quarantine */                      \
+	CONCERN(CHAIN_AHEAD, "chain_ahead")             /* ahead of the clock */                       \
 	CONCERN(SIGNING_KEY, "signing_key")                                                            \
 	CONCERN(CERTIFICATE, "certificate") /* about to expire */                                      \
 	CONCERN(AUTHORITY, "authority")     /* failing; another one may respond */                     \
@@ -60,7 +60,7 @@ void readiness_read(struct service *service, const struct stores_state *stores,
 size_t readiness_count(const struct readiness *readiness, enum concern concern);
 /* Logs findings that appeared or disappeared since the last call. Does not block. To be called by
  * one thread only, with the same `told`, zeroed at the start. */
-void readiness_tell(struct service *service, struct readiness *told);
+void readiness_log(struct service *service, struct readiness *told);
 
 /* Reads the gauges that need neither the store nor the HTTP server; the others are left
  * unchanged. */

@@ -358,7 +358,7 @@ static int add_signature(struct archive *archive, const struct zip_sum *manifest
 	if (!result)
 		result = zip_add(archive->zip, ARCHIVE_ASIC_NAME, buf_slice(text), &sum, error);
 	BUF_AUTO struct buf signature;
-	buf_init(&signature, CMS_LASTING_SIZE_MAX);
+	buf_init(&signature, CMS_LT_SIZE_MAX);
 	if (!result)
 		result = cms_create(&sum.sha256, archive->manifest.facts.issued_at_us, signing, &signature,
 		                    error);

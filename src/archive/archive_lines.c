@@ -260,7 +260,7 @@ void archive_asic_begin(struct buf *out)
 	                             " MimeType=\"application/x-pkcs7-signature\"/>\n");
 }
 
-void archive_asic_begin_record(const char *record, struct buf *out)
+void archive_asic_record_begin(const char *record, struct buf *out)
 {
 	buf_add_text(out, ASIC_BEGIN "<asic:SigReference URI=\"");
 	xml_add_text(out, record);

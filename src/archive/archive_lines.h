@@ -105,7 +105,7 @@ int archive_read_manifest(struct arena *arena, struct slice text,
  * file, and its end. */
 void archive_asic_begin(struct buf *out);
 /* Appends the beginning of an ASiCEvidenceRecordManifest, which refers to an evidence record. */
-void archive_asic_begin_record(const char *record, struct buf *out);
+void archive_asic_record_begin(const char *record, struct buf *out);
 void archive_asic_file(const struct archive_file *file, struct buf *out);
 void archive_asic_end(struct buf *out);
 

@@ -129,7 +129,7 @@ static int digest_document(const struct builder *builder, struct document *docum
 	document->identity = zip_identity(&facts);
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT && !result; i++) {
 		enum digest_algorithm algorithm = (enum digest_algorithm)i;
-		if (algorithm != DIGEST_SHA256 && !evidence_record_uses(builder->record, algorithm))
+		if (algorithm != DIGEST_SHA256 && !evidence_record_uses_digest(builder->record, algorithm))
 			continue;
 		if (lseek(file, 0, SEEK_SET) != 0)
 			return file_fail(builder->error, "reading", document->path);
@@ -152,7 +152,7 @@ static size_t count_same(const struct builder *builder, const struct document *d
 /* Checks a document after all were digested. */
 static int check_document(const struct builder *builder, const struct document *document)
 {
-	struct evidence_question question = {.at_us = clock_now_us()};
+	struct evidence_query question = {.at_us = clock_now_us()};
 	struct evidence_facts facts;
 	struct arena arena;
 	size_t covered = evidence_record_covers(builder->record, document->digests);
@@ -187,7 +187,7 @@ static int read_record(struct builder *builder)
 		result = evidence_record_parse(buf_slice(&builder->der), &builder->record, builder->error);
 	if (result)
 		return result;
-	size_t covered = evidence_record_group(builder->record);
+	size_t covered = evidence_record_group_size(builder->record);
 	if (covered != builder->bundle->file_count)
 		return error_cause(builder->error, ERR_INVALID_EVIDENCE,
 		                   "the evidence record covers %zu files, but %zu were given", covered,
@@ -229,7 +229,7 @@ static int write_entries(struct builder *builder, struct zip_writer *zip)
 {
 	BUF_AUTO struct buf manifest;
 	buf_init(&manifest, BUNDLE_MANIFEST_MAX);
-	archive_asic_begin_record(BUNDLE_RECORD_NAME, &manifest);
+	archive_asic_record_begin(BUNDLE_RECORD_NAME, &manifest);
 	int result = zip_add(zip, "mimetype", slice_of(ARCHIVE_MIMETYPE), NULL, builder->error);
 	for (size_t i = 0; i < builder->bundle->file_count && !result; i++)
 		result = copy_document(builder, &builder->documents[i], zip, &manifest);

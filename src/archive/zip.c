@@ -52,7 +52,7 @@ static int write_at(struct zip_writer *writer, const void *data, size_t size, ui
  * other files. One chunk is written back while the next one is produced. */
 static int write_back(struct zip_writer *writer, uint64_t end, struct error *error)
 {
-	if (end - writer->sent < DURABLE_PIECE)
+	if (end - writer->sent < DURABLE_CHUNK)
 		return 0;
 	bool sent =
 		durable_begin_write_out(writer->fd, (off_t)writer->sent, (off_t)(end - writer->sent));
@@ -209,7 +209,7 @@ int zip_entry_end(struct zip_writer *writer, struct zip_sum *ret_sum, struct err
 	writer->entry_open = false;
 	writer->entry.size = writer->offset - writer->content_start;
 	assert(writer->entry.size <= UINT32_MAX && writer->content_start <= UINT32_MAX);
-	struct sha256 digest = digest_end_anew(writer->digest);
+	struct sha256 digest = digest_end_and_reset(writer->digest);
 	int result = patch_header(writer, error);
 	if (result < 0)
 		return result;

@@ -101,7 +101,7 @@ void zip_reader_free(struct zip_reader *reader); /* NULL-safe */
 int zip_file_sum(const char *path, struct zip_sum *ret_sum, struct error *error) MUST_CHECK;
 /* Does the same for an open file, from its current offset. `path` is only used in error messages.
  */
-int zip_descriptor_sum(int fd, const char *path, struct zip_sum *ret_sum, struct error *error)
+int zip_open_file_sum(int fd, const char *path, struct zip_sum *ret_sum, struct error *error)
 	MUST_CHECK;
 
 #endif

@@ -382,10 +382,10 @@ int zip_file_sum(const char *path, struct zip_sum *ret_sum, struct error *error)
 	DESCRIPTOR_AUTO int fd = file_open_to_read(path, 0, &facts);
 	if (fd < 0)
 		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
-	return zip_descriptor_sum(fd, path, ret_sum, error);
+	return zip_open_file_sum(fd, path, ret_sum, error);
 }
 
-int zip_descriptor_sum(int fd, const char *path, struct zip_sum *ret_sum, struct error *error)
+int zip_open_file_sum(int fd, const char *path, struct zip_sum *ret_sum, struct error *error)
 {
 	struct zip_sum sum;
 	int result = file_digest(fd, path, &sum.size_bytes, &sum.sha256, error);

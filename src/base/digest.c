@@ -160,7 +160,7 @@ struct sha256 digest_end(struct digest_stream *stream)
 	return hash;
 }
 
-struct sha256 digest_end_anew(struct digest_stream *stream)
+struct sha256 digest_end_and_reset(struct digest_stream *stream)
 {
 	assert(stream->algorithm == DIGEST_SHA256);
 	struct sha256 hash;

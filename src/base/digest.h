@@ -55,7 +55,7 @@ struct sha256 digest_end(struct digest_stream *stream);
 struct digest digest_end_by(struct digest_stream *stream);
 /* As digest_end, but resets the stream for the next digest instead of freeing it. Faster for many
  * small digests. */
-struct sha256 digest_end_anew(struct digest_stream *stream);
+struct sha256 digest_end_and_reset(struct digest_stream *stream);
 void digest_cancel(struct digest_stream *stream);
 
 struct sha256 hmac_sha256(struct slice key, struct slice text);

@@ -19,7 +19,7 @@
 /* ---- syncs ---- */
 
 /* Removes a nonexistent extended attribute. It changes nothing but starts a journal transaction. */
-bool durable_still_works(int descriptor)
+bool durable_has_working_journal(int descriptor)
 {
 	int result;
 	do
@@ -32,12 +32,12 @@ bool durable_still_works(int descriptor)
 
 bool durable_sync_open(int descriptor)
 {
-	return fsync(descriptor) == 0 && durable_still_works(descriptor);
+	return fsync(descriptor) == 0 && durable_has_working_journal(descriptor);
 }
 
 bool durable_sync_data(int descriptor)
 {
-	return fdatasync(descriptor) == 0 && durable_still_works(descriptor);
+	return fdatasync(descriptor) == 0 && durable_has_working_journal(descriptor);
 }
 
 static bool write_range(int descriptor, off_t offset, off_t size, unsigned flags)
@@ -114,7 +114,7 @@ static int check_journal_at(const char *path, struct error *error)
 		parent_of(path, parent);
 		descriptor = open(parent, DIRECTORY_FLAGS);
 	}
-	if (descriptor < 0 ? errno != EACCES : !durable_still_works(descriptor))
+	if (descriptor < 0 ? errno != EACCES : !durable_has_working_journal(descriptor))
 		return file_fail(error, "syncing above", path);
 	return OK;
 }

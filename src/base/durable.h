@@ -10,7 +10,7 @@
  * written during the sync of one file, and was aborted. The sync of another file whose new size was
  * in the same journal transaction then finds that transaction finished, does not wait, and
  * succeeds. So after a sync this module requests a change that requires a working journal
- * (durable_still_works). */
+ * (durable_has_working_journal). */
 #ifndef BASE_DURABLE_H
 #define BASE_DURABLE_H
 
@@ -36,11 +36,11 @@ bool durable_write_out(int descriptor, off_t offset, off_t size) MUST_CHECK;
  * reports the result. */
 bool durable_begin_write_out(int descriptor, off_t offset, off_t size) MUST_CHECK;
 /* Bytes to write out at a time while a file grows. */
-#define DURABLE_PIECE ((off_t)1 << 20)
+#define DURABLE_CHUNK ((off_t)1 << 20)
 /* Returns whether the file system of `descriptor` still has a working journal, so that the
  * preceding successful sync can be trusted. Call it after the sync. Returns false and sets errno.
  * Returns true if the file system does not support the check. */
-bool durable_still_works(int descriptor) MUST_CHECK;
+bool durable_has_working_journal(int descriptor) MUST_CHECK;
 /* Syncs a file, or a directory's entries. */
 int durable_sync(const char *path, struct error *error) MUST_CHECK;
 /* Syncs all directories above the existing `path`, so that its name is durable, up to the root of

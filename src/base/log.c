@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/log_words.h"
+#include "base/stderr_capture.h"
 #include "base/thread.h"
 #include "base/utf8.h"
 
@@ -44,7 +44,7 @@ void log_set_level(enum log_level level)
 	lowest = level;
 }
 
-void log_know_journal(void)
+void log_detect_journal(void)
 {
 	struct stat found;
 	char here[48];
@@ -55,14 +55,14 @@ void log_know_journal(void)
 	to_journal = strcmp(here, journal) == 0;
 }
 
-void log_take_words(void)
+void log_enable_stderr_capture(void)
 {
 	captures_stderr = true;
 }
 
-int log_words_open(const char *process)
+int log_open_stderr_capture(const char *process)
 {
-	return captures_stderr ? words_open(process) : -1;
+	return captures_stderr ? stderr_capture_open(process) : -1;
 }
 
 static const char *prefix(enum log_level level)
@@ -207,7 +207,7 @@ static const char *capture_prefix(void)
 
 static void start_capture(void)
 {
-	int kept = captures_stderr ? words_start(capture_prefix) : -1;
+	int kept = captures_stderr ? stderr_capture_start(capture_prefix) : -1;
 	if (kept >= 0)
 		atomic_store(&output, kept);
 }
@@ -232,7 +232,7 @@ void log_stop(void)
 	struct timespec until;
 	if (atomic_load(&writer_process) != getpid())
 		return;
-	words_stop();
+	stderr_capture_stop();
 	pthread_mutex_lock(&queue.mutex);
 	queue.stopping = true;
 	pthread_cond_signal(&queue.changed);
@@ -346,9 +346,9 @@ void log_always(enum log_level level, const char *event, ...)
 	va_end(list);
 }
 
-void log_write_many(enum log_level level, const char *event,
-                    void (*fill)(struct json_writer *writer, const void *context),
-                    const void *context)
+void log_write_frequent(enum log_level level, const char *event,
+                        void (*fill)(struct json_writer *writer, const void *context),
+                        const void *context)
 {
 	if (level < lowest)
 		return;
@@ -359,7 +359,7 @@ void log_write_many(enum log_level level, const char *event,
 	end_line(&writer, true, level, WAITING_MAX / 2);
 }
 
-void log_last(enum log_level level, const char *event)
+void log_write_last(enum log_level level, const char *event)
 {
 	const char *const parts[] = {
 		prefix(level), "{\"level\":\"", level_names[level], "\",\"event\":\"", event, "\"}\n",

@@ -14,17 +14,17 @@ void log_set_level(enum log_level level);
 /* If standard error is connected to the journal (JOURNAL_STREAM), prefixes each line with its
  * priority, `<3>` to `<7>`, which the journal removes (sd-daemon(3)). Call it once, before other
  * processes are forked. */
-void log_know_journal(void);
+void log_detect_journal(void);
 /* Enables stderr capture; call it before log_start in a server process. Output of libraries on
  * standard error, including failed assertions, then appears as log lines `library_message`. At most
  * 200 lines per process are logged in ten seconds; the number of further lines is logged as
  * `library_messages_lost`. Writers never block. Disabled in sanitizer builds, whose reports go to
  * standard error. */
-void log_take_words(void);
+void log_enable_stderr_capture(void);
 /* Returns a descriptor to use as standard error of a process that is forked or started before
  * log_start. Its output is captured in the same way, under the name `process`, which must live on.
  * -1: the process keeps its standard error. */
-int log_words_open(const char *process);
+int log_open_stderr_capture(const char *process);
 /* Starts a thread that writes the log, so that callers never block on the reader of the log. Up to
  * 1 MiB of lines is queued; further lines are dropped and counted (`log_lines_lost`). Without
  * memory or a thread, and always in a forked child, the caller writes the line itself. */
@@ -41,13 +41,13 @@ void log_always(enum log_level level, const char *event, ...) __attribute__((sen
 
 /* Writes a line without a time from a signal handler before the process ends. Drops the line if the
  * write would block. */
-void log_last(enum log_level level, const char *event);
+void log_write_last(enum log_level level, const char *event);
 
 /* Writes a line of a frequent kind. `fill` adds its members with json_…; all texts must be UTF-8.
  * Such lines use at most half of the queue, so that they do not displace other lines. */
-void log_write_many(enum log_level level, const char *event,
-                    void (*fill)(struct json_writer *writer, const void *context),
-                    const void *context);
+void log_write_frequent(enum log_level level, const char *event,
+                        void (*fill)(struct json_writer *writer, const void *context),
+                        const void *context);
 
 #define log_info(...) log_write(LOG_INFO, __VA_ARGS__, NULL)
 #define log_warning(...) log_write(LOG_WARNING, __VA_ARGS__, NULL)

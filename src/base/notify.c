@@ -27,7 +27,7 @@ static socklen_t find_address(struct sockaddr_un *address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (*name == '/'));
 }
 
-bool notify_is_heard(void)
+bool notify_is_enabled(void)
 {
 	struct sockaddr_un address;
 	return find_address(&address) > 0;

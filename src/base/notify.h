@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-bool notify_is_heard(void);
+bool notify_is_enabled(void);
 /* Reports that the service is ready. `status` is one line of text for users. */
 void notify_ready(const char *status);
 void notify_status(const char *status);

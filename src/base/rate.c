@@ -176,8 +176,8 @@ struct rate_state rate_take_of(struct rate_limiter *limiter, const struct rate_b
 	return take(limiter, of, 1, now_us);
 }
 
-struct rate_state rate_look(struct rate_limiter *limiter, const struct rate_bucket *of,
-                            int64_t now_us)
+struct rate_state rate_check(struct rate_limiter *limiter, const struct rate_bucket *of,
+                             int64_t now_us)
 {
 	return take(limiter, of, 0, now_us);
 }

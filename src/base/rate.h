@@ -40,8 +40,8 @@ struct rate_state rate_take(struct rate_limiter *limiter, uint64_t id, int64_t r
 struct rate_state rate_take_of(struct rate_limiter *limiter, const struct rate_bucket *of,
                                int64_t now_us);
 /* Returns the state without taking a token; `allowed` tells whether one is available. */
-struct rate_state rate_look(struct rate_limiter *limiter, const struct rate_bucket *of,
-                            int64_t now_us);
+struct rate_state rate_check(struct rate_limiter *limiter, const struct rate_bucket *of,
+                             int64_t now_us);
 /* Takes one token from each bucket, or none if either is empty. Returns the state of the more
  * restrictive bucket: the one that refuses, or refuses for longer; else the one with fewer tokens;
  * `own` if both are equal. */

@@ -1,9 +1,10 @@
 /* Assertions against blocking in polling threads, and timed waits.
  *
  * A thread that polls the sockets of many clients must never block on a disk or the network,
- * because it would delay all clients and every deadline. Such a thread calls thread_polls once.
- * Functions that may block call thread_may_wait, which asserts that the thread is not a polling
- * thread. The assertion reads one thread-local variable and stays on in release builds. */
+ * because it would delay all clients and every deadline. Such a thread calls thread_mark_polling
+ * once. Functions that may block call thread_assert_may_block, which asserts that the thread is not
+ * a polling thread. The assertion reads one thread-local variable and stays on in release builds.
+ */
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 
@@ -15,13 +16,13 @@
 extern _Thread_local bool thread_is_polling;
 
 /* Marks this thread as a polling thread until it ends. */
-static inline void thread_polls(void)
+static inline void thread_mark_polling(void)
 {
 	thread_is_polling = true;
 }
 
 /* Asserts that this thread may block on a disk, the network or another process. */
-static inline void thread_may_wait(void)
+static inline void thread_assert_may_block(void)
 {
 	assert(!thread_is_polling);
 }

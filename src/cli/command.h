@@ -69,7 +69,7 @@ void command_label(const struct admin_parameter *parameter, char label[ADMIN_LAB
 /* Prints an error to standard error, as text or as JSON, and returns the exit code. */
 int command_fail(const struct command_line *line, const struct error *error);
 /* Prints a usage error and returns exit code 2. */
-int command_misused(const struct command_line *line, const char *format, ...)
+int command_usage_error(const struct command_line *line, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Prints the progress of a long check to standard error. The context is a bool, which is set to
@@ -82,19 +82,19 @@ void command_hide_progress(bool shown);
 int command_settings(const struct command_line *line, const struct config_sources *sources,
                      struct config *ret_config);
 
-/* A node_refused callback (cli/node.h). Its context is a struct config. Adds the error to the
- * findings, unless they already have a problem of the same setting. */
-void command_note_refusal(void *context, bool warning, const char *setting,
-                          const struct error *error);
+/* A node_problem_listener callback (cli/node.h). Its context is a struct config. Adds the error to
+ * the findings, unless they already have a problem of the same setting. */
+void command_add_finding(void *context, bool warning, const char *setting,
+                         const struct error *error);
 
 /* Applies log.level. */
-void serving_log_level(const struct settings *settings);
+void command_apply_log_level(const struct settings *settings);
 /* Prepares logging of a serving process: sets the log level and logs the warnings about
  * settings. */
-void serving_log(const struct config *config);
+void command_prepare_log(const struct config *config);
 
 /* Returns the user on whose behalf this process runs, as claimed by SUDO_USER; NULL: not set. */
-const char *command_claims(void);
+const char *command_claimed_user(void);
 /* Runs an administration operation in the running service, or locally with the store opened in this
  * process. Returns 0 with the JSON document appended to `result`. */
 int administer(const struct settings *settings, const struct admin_operation *operation,

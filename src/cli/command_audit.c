@@ -247,13 +247,13 @@ static void remove_output(const char *output, const char *proofs)
 		fprintf(stderr, "warning: %s\n", error_reason(&error, result));
 }
 
-/* Opens the output files; never overwrites one. Returns 0 or the result of command_misused. */
+/* Opens the output files; never overwrites one. Returns 0 or the result of command_usage_error. */
 static int open_output(const struct command_line *line, const char *output, struct export *export)
 {
 	bool to_standard = strcmp(output, "-") == 0;
 	export->file = to_standard ? stdout : fopen(output, "wxe");
 	if (!export->file)
-		return command_misused(line, "%s: %s.", output, strerror(errno));
+		return command_usage_error(line, "%s: %s.", output, strerror(errno));
 	export->proofs = command_option(line, "proofs");
 	if (!export->proofs || mkdir(export->proofs, 0700) == 0)
 		return 0;
@@ -261,7 +261,7 @@ static int open_output(const struct command_line *line, const char *output, stru
 	if (!to_standard)
 		fclose(export->file);
 	remove_output(output, NULL);
-	return command_misused(line, "%s: %s.", export->proofs, strerror(why));
+	return command_usage_error(line, "%s: %s.", export->proofs, strerror(why));
 }
 
 static void print_summary(const struct command_line *line, const char *output,
@@ -285,9 +285,9 @@ int command_audit_export(const struct command_line *line)
 	const char *format = command_option(line, "format");
 	struct error error = {0};
 	if (!output)
-		return command_misused(line, "--output FILE is missing. See --help.");
+		return command_usage_error(line, "--output FILE is missing. See --help.");
 	if (format && strcmp(format, "csv") != 0 && strcmp(format, "ndjson") != 0)
-		return command_misused(line, "--format must be ndjson or csv.");
+		return command_usage_error(line, "--format must be ndjson or csv.");
 	int exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
 		return exit_code;

@@ -54,9 +54,9 @@ int command_bundle(const struct command_line *line)
 	struct bundled bundled;
 	struct error error = {0};
 	if (!bundle.output)
-		return command_misused(line, "--output FILE is missing. See --help.");
+		return command_usage_error(line, "--output FILE is missing. See --help.");
 	if (is_output_an_input(&bundle))
-		return command_misused(line, "--output must differ from every input file.");
+		return command_usage_error(line, "--output must differ from every input file.");
 	int result = bundle_write(&bundle, &bundled, &error);
 	if (result) {
 		error.code = result;

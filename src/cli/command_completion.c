@@ -139,6 +139,6 @@ int command_completion(const struct command_line *line, const struct command *co
 		fputs(out.data, stdout);
 		return 0;
 	}
-	return command_misused(line, "Unknown shell '%s'; must be bash, fish or zsh.",
-	                       line->arguments[0]);
+	return command_usage_error(line, "Unknown shell '%s'; must be bash, fish or zsh.",
+	                           line->arguments[0]);
 }

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/connect.h"
+#include "cli/connection_probe.h"
 #include "cli/node_parts.h"
 #include "store/store.h"
 
@@ -21,8 +21,8 @@ int command_version(const struct command_line *line)
 
 /* ---- config check ---- */
 
-void command_note_refusal(void *context, bool warning, const char *setting,
-                          const struct error *error)
+void command_add_finding(void *context, bool warning, const char *setting,
+                         const struct error *error)
 {
 	const struct config *config = context;
 	/* A start failure that follows from a reported problem of the same setting is not reported
@@ -107,14 +107,15 @@ static void show_warning(void *context, const char *setting, const char *text)
 
 static void check_connections(struct connect_output *connect_output, const struct node_keys *keys)
 {
-	struct connect_listener listener = {show_begin, show_end, show_warning, connect_output};
+	struct connection_probe_listener listener = {show_begin, show_end, show_warning,
+	                                             connect_output};
 	const struct settings *settings = &connect_output->config->settings;
-	connect_all(settings, keys, node_is_running(settings), &listener);
+	probe_connections(settings, keys, node_is_running(settings), &listener);
 }
 
 /* ---- results ---- */
 
-/* `connect`: the keys for connect_all; NULL: make no connections. */
+/* `connect`: the keys for probe_connections; NULL: make no connections. */
 static int print_as_json(struct config *config, const struct node_keys *connect)
 {
 	BUF_AUTO struct buf text;
@@ -169,7 +170,7 @@ int command_config_check(const struct command_line *line)
 		return command_fail(line, &error);
 	}
 	struct node_keys keys = {0};
-	node_try(&config.settings, &keys, command_note_refusal, &config);
+	node_check_start(&config.settings, &keys, command_add_finding, &config);
 	const struct node_keys *connect = !result && command_option(line, "connect") ? &keys : NULL;
 	int exit_code = line->json ? print_as_json(&config, connect) : print_as_text(&config, connect);
 	node_keys_free(&keys);

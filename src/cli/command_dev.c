@@ -206,13 +206,13 @@ int command_dev(const struct command_line *line)
 	if (command_option(line, "listen")) {
 		snprintf(listen, sizeof listen, "service.listen=%s", command_option(line, "listen"));
 		if (sources.set_count == CONFIG_SETS_MAX)
-			return command_misused(line, "Too many --set options.");
+			return command_usage_error(line, "Too many --set options.");
 		sources.sets[sources.set_count++] = listen;
 	}
 	int exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
-	serving_log(&config);
+	command_prepare_log(&config);
 	int result = resolve_addresses(&config, &error);
 	if (!result)
 		result = node_open(&config.settings, true, &node, NULL, &error);

@@ -44,13 +44,14 @@ static int take_option(struct command_line *line, const struct option *option, c
 		line->sources.data_dir = value;
 	} else if (strcmp(name, "set") == 0) {
 		if (line->sources.set_count == CONFIG_SETS_MAX)
-			return command_misused(line, "--set may be given at most %d times.", CONFIG_SETS_MAX);
+			return command_usage_error(line, "--set may be given at most %d times.",
+			                           CONFIG_SETS_MAX);
 		line->sources.sets[line->sources.set_count++] = value;
 	} else {
 		if (!is_repeatable(option) && command_option(line, name))
-			return command_misused(line, "--%s may be given only once.", name);
+			return command_usage_error(line, "--%s may be given only once.", name);
 		if (line->given_count == COMMAND_OPTIONS_MAX)
-			return command_misused(line, "Too many options.");
+			return command_usage_error(line, "Too many options.");
 		line->given[line->given_count].name = name;
 		line->given[line->given_count++].value = value;
 	}
@@ -66,23 +67,24 @@ static int parse_option(struct command_line *line, const struct option *options,
 	if (strcmp(word, "-o") == 0 && find_option(options, "output", strlen("output")))
 		word = "--output";
 	if (word[1] != '-')
-		return command_misused(line, "Unknown option '%s'. See --help.", word);
+		return command_usage_error(line, "Unknown option '%s'. See --help.", word);
 	const char *name = word + 2;
 	size_t size = strcspn(name, "=");
 	const struct option *option = find_option(options, name, size);
 	if (!option)
 		option = find_option(common_options, name, size);
 	if (!option)
-		return command_misused(line, "Unknown option '--%.*s'. See --help.", (int)size, name);
+		return command_usage_error(line, "Unknown option '--%.*s'. See --help.", (int)size, name);
 	const char *value = name[size] ? name + size + 1 : NULL;
 	if (!option->place) {
 		if (value)
-			return command_misused(line, "--%s does not take a value.", option->name);
+			return command_usage_error(line, "--%s does not take a value.", option->name);
 		return take_option(line, option, "true");
 	}
 	if (!value) {
 		if (!next)
-			return command_misused(line, "--%s requires a value: %s.", option->name, option->place);
+			return command_usage_error(line, "--%s requires a value: %s.", option->name,
+			                           option->place);
 		value = next;
 		*ret_used_next = true;
 	}
@@ -207,7 +209,7 @@ int command_fail(const struct command_line *line, const struct error *error)
 	return error_exit_code(error->code);
 }
 
-int command_misused(const struct command_line *line, const char *format, ...)
+int command_usage_error(const struct command_line *line, const char *format, ...)
 {
 	char message[1024];
 	va_list list;

@@ -79,10 +79,10 @@ int command_proof(const struct command_line *line)
 	bool shown = false;
 	const char *output = command_option(line, "output"), *record = command_option(line, "record");
 	if (!output)
-		return command_misused(line, "--output FILE is missing. See --help.");
+		return command_usage_error(line, "--output FILE is missing. See --help.");
 	if (strcmp(output, extraction.archive) == 0 ||
 	    (record && (strcmp(record, output) == 0 || strcmp(record, extraction.archive) == 0)))
-		return command_misused(line, "ARCHIVE, --output and --record must be different files.");
+		return command_usage_error(line, "ARCHIVE, --output and --record must be different files.");
 	arena_init(&arena, MEMORY_MAX);
 	if (!line->json && isatty(STDERR_FILENO)) {
 		extraction.progress = command_show_progress;

@@ -43,7 +43,8 @@ int command_init(const struct command_line *line)
 	if (!result)
 		result = node_write_trust(node, &error);
 	if (!result)
-		result = admin_record(node_service(node)->store, "init", slice_of("{}"), reason, &error);
+		result = admin_write_audit_record(node_service(node)->store, "init", slice_of("{}"), reason,
+		                                  &error);
 	node_close(node);
 	if (result)
 		return fail(line, result, &error);
@@ -72,7 +73,7 @@ static void warn_of_passkeys(const struct settings *settings, struct store *stor
 	if (result)
 		log_warning("passkey_check_failed", "cause", error_reason(&error, result));
 	else if (accounts)
-		log_warning("passkeys_do_not_work", "url", settings->service_public_url, "accounts", number,
+		log_warning("passkeys_unavailable", "url", settings->service_public_url, "accounts", number,
 		            "meaning",
 		            "passkeys need https and a host name in service.public_url; this number "
 		            "of accounts require them; 'account set ACCOUNT --passkeys optional' "
@@ -96,12 +97,12 @@ static void warn_of_limits(const struct settings *settings, struct node *node)
 		log_warning("development_signing_key", "meaning",
 		            "reports are signed with a key that no certification authority vouches "
 		            "for; set signer.key");
-	if (!renderer_can_be_fenced())
-		log_warning("reports_drawn_unfenced", "meaning",
+	if (!renderer_can_restrict_files())
+		log_warning("report_sandbox_disabled", "meaning",
 		            "the kernel lacks Landlock: the process that renders reports can read "
 		            "every file that this user can read");
 	if (settings->http_check_size > 0 && !confine_knows_files())
-		log_warning("files_not_checked", "meaning",
+		log_warning("file_verification_disabled", "meaning",
 		            "the kernel lacks Landlock: /verify accepts no files, because the "
 		            "process that verifies them could read every file that this user can read");
 	if (strncmp(settings->service_public_url, "http://", 7) == 0)
@@ -109,7 +110,7 @@ static void warn_of_limits(const struct settings *settings, struct node *node)
 	warn_of_passkeys(settings, service->store);
 }
 
-void serving_log_level(const struct settings *settings)
+void command_apply_log_level(const struct settings *settings)
 {
 	const char *level = settings->log_level;
 	log_set_level(strcmp(level, "debug") == 0     ? LOG_DEBUG
@@ -118,10 +119,10 @@ void serving_log_level(const struct settings *settings)
 	                                              : LOG_INFO);
 }
 
-void serving_log(const struct config *config)
+void command_prepare_log(const struct config *config)
 {
-	log_know_journal();
-	serving_log_level(&config->settings);
+	log_detect_journal();
+	command_apply_log_level(&config->settings);
 	for (const char *at = config->warnings.data; at && *at;) {
 		char text[512];
 		size_t size = strcspn(at, "\n");
@@ -145,7 +146,7 @@ static void log_refusal(void *context, bool warning, const char *setting, const 
 	bool same = strcmp(message, logged->message) == 0 &&
 	            (!*error->cause || strcmp(error->cause, logged->cause) == 0);
 	if (!warning && !same)
-		log_error("not_started_either", "setting", setting ? setting : "", "message", message,
+		log_error("start_failed_also", "setting", setting ? setting : "", "message", message,
 		          "cause", error->cause);
 }
 
@@ -155,11 +156,11 @@ static int report_start_failure(const struct settings *settings, struct node *no
                                 int result, const struct error *error)
 {
 	struct logged logged = {error_message(error, LANGUAGE_ENGLISH), error->cause};
-	log_error("not_started", "message", logged.message, "cause", logged.cause);
+	log_error("start_failed", "message", logged.message, "cause", logged.cause);
 	node_close(node);
 	struct node_keys keys = {0};
-	log_stop(); /* node_try forks to try the keys */
-	node_try(settings, keys_tried ? NULL : &keys, log_refusal, &logged);
+	log_stop(); /* node_check_start forks to try the keys */
+	node_check_start(settings, keys_tried ? NULL : &keys, log_refusal, &logged);
 	node_keys_free(&keys);
 	return error_exit_code(result);
 }
@@ -169,13 +170,13 @@ static int settings_refused(struct config *config)
 {
 	struct node_keys keys = {0};
 	bool first = true;
-	node_try(&config->settings, &keys, command_note_refusal, config);
+	node_check_start(&config->settings, &keys, command_add_finding, config);
 	node_keys_free(&keys);
-	serving_log(config);
+	command_prepare_log(config);
 	for (const struct config_finding *at = config->findings; at; at = at->next) {
 		if (at->warning)
 			continue;
-		log_error(first ? "not_started" : "not_started_either", "setting",
+		log_error(first ? "start_failed" : "start_failed_also", "setting",
 		          at->setting ? at->setting : "", "origin", at->origin ? at->origin : "", "message",
 		          at->what, "cause", "");
 		first = false;
@@ -195,8 +196,8 @@ int command_serve(const struct command_line *line)
 	int result = config_load(&sources, &config);
 	if (result)
 		return result == ERR_USAGE ? settings_refused(&config) : fail(line, result, &error);
-	serving_log(&config);
-	log_take_words();
+	command_prepare_log(&config);
+	log_enable_stderr_capture();
 	result = node_open(&config.settings, false, &node, &keys_tried, &error);
 	if (!result)
 		result = node_check_history(node, &error);

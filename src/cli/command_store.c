@@ -102,7 +102,7 @@ static int record_entry(const struct settings *settings, const char *operation,
 		result = store_open(&options, &store, error);
 	if (result)
 		return result;
-	result = admin_record(store, operation, buf_slice(arguments), reason, error);
+	result = admin_write_audit_record(store, operation, buf_slice(arguments), reason, error);
 	store_close(store);
 	return result;
 }
@@ -142,7 +142,7 @@ static int move(const struct command_line *line, const struct schema_change *sch
 	struct actor actor;
 	struct act act = {
 		.by = &actor, .operation = schema_change->operation, .reason = reason, .arena = &arena};
-	int result = admin_actor(getuid(), "command", command_claims(), &arena, &actor);
+	int result = admin_actor(getuid(), "command", command_claimed_user(), &arena, &actor);
 	if (!result)
 		result = schema_change->move(&options, dry_run, &act, &names, &progress, &error);
 	if (!result)
@@ -181,7 +181,7 @@ static int restore(const struct settings *settings, const char *directory, bool 
 	struct content_options content = settings_content(settings, true);
 	struct db_options store = settings_store(settings, false);
 	char time[TIME_TEXT_SIZE];
-	int result = admin_actor(getuid(), "command", command_claims(), &arena, &actor);
+	int result = admin_actor(getuid(), "command", command_claimed_user(), &arena, &actor);
 	if (!result)
 		result = durable_make_directory(settings->service_data_dir, error);
 	if (!result)
@@ -206,7 +206,7 @@ int command_restore(const struct command_line *line)
 	if (exit_code)
 		return exit_code;
 	if (!realpath(line->arguments[0], directory))
-		return command_misused(line, "%s: %s.", line->arguments[0], strerror(errno));
+		return command_usage_error(line, "%s: %s.", line->arguments[0], strerror(errno));
 	int result = restore(&config.settings, directory, live, reason, &facts, &error);
 	if (result)
 		return fail(line, result, &error);
@@ -245,7 +245,7 @@ int command_accept_rollback(const struct command_line *line)
 	assert(admin_reason.most <= SIGNER_LOG_REASON_MAX);
 	int exit_code = command_reason(line, &reason);
 	if (!exit_code && !reason)
-		return command_misused(line, "--reason is missing. See --help.");
+		return command_usage_error(line, "--reason is missing. See --help.");
 	if (!exit_code)
 		exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "cli/config_credential.h"
-#include "cli/config_table.h"
+#include "cli/settings_table.h"
 
 #define MEMORY_MAX ((size_t)1 << 20)
 #define REPORT_MAX ((size_t)64 * 1024)
@@ -92,7 +92,7 @@ static void add_warning(struct config *config, const char *origin, const char *n
 
 void config_add(struct config *config, bool warning, const char *name, const char *what)
 {
-	const struct setting *setting = name ? setting_named(name) : NULL;
+	const struct setting *setting = name ? setting_find_by_name(name) : NULL;
 	const char *origin = setting ? config->origins[setting - settings_table] : NULL;
 	if (warning)
 		add_warning(config, origin, name, what);
@@ -121,7 +121,7 @@ static void take(struct config *config, const struct setting *setting, const cha
 static void unknown_name(struct config *config, const char *origin, const char *name)
 {
 	char what[400], other[SETTING_NAME_SIZE];
-	const struct setting *near = setting_near(name);
+	const struct setting *near = setting_find_similar(name);
 	if (near)
 		setting_name(near, other);
 	snprintf(what, sizeof what,
@@ -140,7 +140,7 @@ static void take_assignment(struct config *config, const char *assignment, const
 	}
 	char name[SETTING_NAME_SIZE];
 	snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
-	const struct setting *setting = setting_named(name);
+	const struct setting *setting = setting_find_by_name(name);
 	if (setting)
 		take(config, setting, equals + 1, origin);
 	else
@@ -175,7 +175,7 @@ static void unknown_variable(struct config *config, struct slice name, bool chec
 {
 	char origin[SETTING_NAME_SIZE], what[200], other[SETTING_NAME_SIZE];
 	bool tolerated = is_platform_variable(name);
-	const struct setting *near = tolerated ? NULL : setting_near_variable(name);
+	const struct setting *near = tolerated ? NULL : setting_find_similar_variable(name);
 	if (near)
 		setting_variable(near, other);
 	snprintf(origin, sizeof origin, "%.*s", (int)name.size, name.data);
@@ -196,7 +196,7 @@ static void apply_environment(struct config *config, const struct config_sources
 		if (!equals || strncmp(*environment, prefix, sizeof prefix - 1) != 0)
 			continue;
 		struct slice name = slice_make(*environment, (size_t)(equals - *environment));
-		const struct setting *found = setting_of_variable(name);
+		const struct setting *found = setting_find_by_variable(name);
 		char origin[SETTING_NAME_SIZE];
 		snprintf(origin, sizeof origin, "%.*s", (int)name.size, name.data);
 		if (found)
@@ -342,7 +342,7 @@ static void fill_paths(struct config *config)
 
 static void note_problem(void *context, const char *name, const char *what)
 {
-	assert(setting_named(name));
+	assert(setting_find_by_name(name));
 	config_add(context, false, name, what);
 }
 
@@ -408,7 +408,7 @@ int config_load(const struct config_sources *sources, struct config *ret_config)
 		apply_file(config, sources->file);
 	apply_environment(config, sources);
 	if (sources->data_dir)
-		take(config, setting_named("service.data_dir"), sources->data_dir, "--data");
+		take(config, setting_find_by_name("service.data_dir"), sources->data_dir, "--data");
 	apply_set_options(config, sources);
 	for (size_t i = 0; i < SETTINGS_COUNT; i++)
 		if (!config->texts[i])
@@ -436,7 +436,7 @@ void config_free(struct config *config)
 
 bool config_is_given(const struct config *config, const char *name)
 {
-	const struct setting *setting = setting_named(name);
+	const struct setting *setting = setting_find_by_name(name);
 	assert(setting);
 	const char *origin = config->origins[setting - settings_table];
 	return origin && strcmp(origin, "preset") != 0;

@@ -19,7 +19,7 @@ void check_authorities(const struct check *check)
 
 /* ---- keys ---- */
 
-/* The fitness of the keys is checked by the process that holds them (node_try_signer). */
+/* The fitness of the keys is checked by the process that holds them (node_check_signer). */
 void check_signer(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/config_table.h"
+#include "cli/settings_table.h"
 
 #define COMMENT_COLUMNS 96
 #define COMMENT_MAX 2048
@@ -51,7 +51,7 @@ void config_print(const struct config *config, struct buf *out)
 		}
 		char comment[COMMENT_MAX];
 		snprintf(comment, sizeof comment, "%s%s", settings_table[i].comment,
-		         setting_reloads(&settings_table[i]) ? "" : " A change requires a restart.");
+		         setting_is_reloadable(&settings_table[i]) ? "" : " A change requires a restart.");
 		print_comment(comment, out);
 		if (is_hidden(config, i)) {
 			buf_printf(out, "#%s = (not shown; set by %s)\n", settings_table[i].key,

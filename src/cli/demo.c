@@ -5,7 +5,7 @@
 
 #include "base/durable.h"
 #include "base/file.h"
-#include "service/people.h"
+#include "service/user_auth.h"
 #include "store/accounts/accounts.h"
 
 #define ACCOUNT_NAME "Demonstration"
@@ -211,8 +211,8 @@ static int ensure_user(struct admin *admin, const struct demo *demo, struct erro
 int demo_link(struct admin *admin, struct buf *url, struct error *error)
 {
 	int64_t expires_at_us;
-	return people_operator_link(admin->settings, admin->store, DEMO_USER, clock_now_us(), url,
-	                            &expires_at_us, error);
+	return user_auth_create_operator_link(admin->settings, admin->store, DEMO_USER, clock_now_us(),
+	                                      url, &expires_at_us, error);
 }
 
 int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error)

@@ -181,10 +181,10 @@ static int run_command(struct command_line *line, const struct command *command,
 		return 0;
 	}
 	if (line->argument_count > command->arguments_most)
-		return command_misused(line, "Unexpected argument '%s'. See --help.",
-		                       line->arguments[command->arguments_most]);
+		return command_usage_error(line, "Unexpected argument '%s'. See --help.",
+		                           line->arguments[command->arguments_most]);
 	if (line->argument_count < command->arguments_least)
-		return command_misused(line, "%s is missing. See --help.", command->arguments);
+		return command_usage_error(line, "%s is missing. See --help.", command->arguments);
 	return command->run(line);
 }
 
@@ -241,8 +241,8 @@ static int dispatch(struct command_line *line, int count, char **words)
 	bool help = count == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0);
 	if ((help || count == 1) && list_commands(name))
 		return help ? 0 : 2;
-	return command_misused(line, "Unknown command '%s%s%s'. See --help.", words[0],
-	                       count > 1 ? " " : "", count > 1 ? words[1] : "");
+	return command_usage_error(line, "Unknown command '%s%s%s'. See --help.", words[0],
+	                           count > 1 ? " " : "", count > 1 ? words[1] : "");
 }
 
 /* Returns the number of leading words that are common options or their values. */

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "cli/node_internal.h"
 #include "cli/node_parts.h"
-#include "cli/supervise.h"
+#include "cli/supervision.h"
 #include "evidence/signers.h"
 #include "http/server.h"
 #include "issue/check_file.h"
@@ -75,9 +75,9 @@ static void store_first_error(void *context, bool warning, const char *setting,
 static int check_environment(const struct settings *settings, bool create, struct error *error)
 {
 	struct error first = {0};
-	struct node_look look = {
+	struct node_precheck look = {
 		.settings = settings, .create = create, .refused = store_first_error, .context = &first};
-	node_look(&look);
+	node_precheck(&look);
 	if (first.code && error)
 		*error = first;
 	return first.code;
@@ -107,7 +107,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 		log_start(); /* after the fork: the child has no such threads */
 	}
 	if (!result)
-		node->supervision = supervise_start();
+		node->supervision = supervision_start();
 	if (!result)
 		result = renderer_find(&node->renderer, error);
 	if (!result)
@@ -147,7 +147,7 @@ int node_check_history(struct node *node, struct error *error)
 	if (!result && history.known.round == 0 && history.found.round > 0) {
 		char round[24];
 		snprintf(round, sizeof round, "%lld", (long long)history.found.round);
-		log_warning("store_taken_as_found", "round", round, "meaning",
+		log_warning("store_history_unknown", "round", round, "meaning",
 		            "this node has not seen the store before: a rollback cannot be detected");
 	}
 	/* The node's mark is updated later: once there is disk space, or once a standby has the round
@@ -166,13 +166,13 @@ static int accept_rollback(struct node *node, struct store *store, struct slice 
 	struct act act = {.by = &actor, .operation = "store accept-rollback", .arena = &arena};
 	int result = admin_actor(getuid(), "command", getenv("SUDO_USER"), &arena, &actor);
 	act.reason = arena_copy(&arena, reason.data, reason.size);
-	struct store *acting = store_acting(store, &act);
+	struct store *acting = store_audited(store, &act);
 	if (!result && (!act.reason || !acting))
 		result = ERR_NO_MEMORY;
 	if (!result)
 		result = history_accept(acting, node->signer, node->settings->service_data_dir, reason, ret,
 		                        error);
-	store_acting_end(acting);
+	store_audited_end(acting);
 	return result;
 }
 
@@ -212,7 +212,7 @@ int node_listen(struct node *node, struct error *error)
 	if (result)
 		return result;
 	clock_start_await(&node->service, CLOCK_WAIT_US);
-	supervise_ready(node->supervision, node->settings->service_listen);
+	supervision_notify_ready(node->supervision, node->settings->service_listen);
 	return OK;
 }
 
@@ -249,8 +249,8 @@ int node_wait(struct node *node, const struct config_sources *sources, const str
 	struct timespec poll_interval = {.tv_nsec = POLL_INTERVAL_NS};
 	for (;;) {
 		int signal_number = sigtimedwait(&node->signals, NULL, &poll_interval);
-		supervise_look(node->supervision, node->http);
-		node_forget_former(node);
+		supervision_keep_alive(node->supervision, node->http);
+		node_free_replaced(node);
 		if (signal_number == SIGHUP && sources)
 			node_reload(node, sources);
 		else if (signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP) {
@@ -267,8 +267,8 @@ int node_wait(struct node *node, const struct config_sources *sources, const str
 			          "the process exits; the supervisor restarts it");
 			return 1;
 		}
-		if (atomic_load(&node->service.went_back)) {
-			log_error("store_went_back", "consequence",
+		if (atomic_load(&node->service.store_rolled_back)) {
+			log_error("store_rollback_detected", "consequence",
 			          "the process exits; the next start reports what to confirm");
 			log_stop();
 			_exit(1);
@@ -285,7 +285,7 @@ int node_wait(struct node *node, const struct config_sources *sources, const str
 /* Ends the process by force. Acknowledged events are durable, so nothing is lost. */
 static void force_exit(int signal_number)
 {
-	log_last(LOG_WARNING, "drain_cut_short");
+	log_write_last(LOG_WARNING, "drain_interrupted");
 	_exit(0);
 }
 
@@ -295,7 +295,7 @@ void node_close(struct node *node)
 		return;
 	signal(SIGALRM, force_exit);
 	alarm(FORCED_EXIT_S);
-	supervise_stop(node->supervision);
+	supervision_begin_stop(node->supervision);
 	if (node->http)
 		http_drain(node->http, clock_monotonic_us() + DRAIN_US);
 	http_stop(node->http);
@@ -305,8 +305,8 @@ void node_close(struct node *node)
 		links_close(&node->service);
 		service_close(&node->service);
 	}
-	reloaded_free(node->in_force);
-	reloaded_free(node->former);
+	reloaded_settings_free(node->in_force);
+	reloaded_settings_free(node->former);
 	authorities_free(node->authorities);
 	revocation_client_free(node->revocation);
 	renderer_close(&node->renderer);
@@ -314,6 +314,6 @@ void node_close(struct node *node)
 	if (node->lock_file >= 0)
 		close(node->lock_file);
 	alarm(0);
-	supervise_free(node->supervision);
+	supervision_free(node->supervision);
 	free(node);
 }

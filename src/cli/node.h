@@ -33,10 +33,10 @@ int node_accept_rollback(const struct settings *settings, struct slice reason,
  * attempt logs in to a token. The caller frees *ret_keys with node_keys_free (cli/node_parts.h). To
  * be called without other threads, like node_open. */
 struct node_keys;
-typedef void node_refused(void *context, bool warning, const char *setting,
-                          const struct error *error);
-void node_try(const struct settings *settings, struct node_keys *ret_keys, node_refused *refused,
-              void *context);
+typedef void node_problem_listener(void *context, bool warning, const char *setting,
+                                   const struct error *error);
+void node_check_start(const struct settings *settings, struct node_keys *ret_keys,
+                      node_problem_listener *refused, void *context);
 /* Returns whether a service runs with the data directory. */
 bool node_is_running(const struct settings *settings);
 /* Starts the jobs and opens the administration socket and the listeners. */

@@ -39,7 +39,7 @@ struct node {
  * error. Logs the result. Runs in the main thread and blocks on local files only. */
 void node_reload(struct node *node, const struct config_sources *sources);
 /* Frees replaced settings that no thread uses any more. To be called periodically. */
-void node_forget_former(struct node *node);
-void reloaded_free(struct reloaded *reloaded); /* with all older ones; NULL-safe */
+void node_free_replaced(struct node *node);
+void reloaded_settings_free(struct reloaded *reloaded); /* with all older ones; NULL-safe */
 
 #endif

@@ -66,7 +66,7 @@ static int signer_unusable(int result, struct error *error)
 int node_start_signer(const struct settings *settings, struct signer **ret, struct error *error)
 {
 	struct signer_options options = signer_options_of(settings);
-	options.words = log_words_open("signer");
+	options.words = log_open_stderr_capture("signer");
 	int result = signer_start(&options, ret, error);
 	if (options.words > 0)
 		close(options.words);
@@ -80,7 +80,8 @@ static int read_development_key(const struct settings *settings, struct node_key
 {
 	struct signer_key *key = &keys->made;
 	buf_init(&keys->certificate, SIGNER_BYTES_MAX);
-	int result = signer_look_development(settings->signer_directory, &keys->certificate, error);
+	int result =
+		signer_read_development_certificate(settings->signer_directory, &keys->certificate, error);
 	*key = (struct signer_key){.certificates = buf_slice(&keys->certificate),
 	                           .valid_until_us = INT64_MAX};
 	if (!result && keys->certificate.size)
@@ -90,12 +91,12 @@ static int read_development_key(const struct settings *settings, struct node_key
 	return result;
 }
 
-int node_try_signer(const struct settings *settings, struct node_keys *ret, struct error *error)
+int node_check_signer(const struct settings *settings, struct node_keys *ret, struct error *error)
 {
 	struct signer_options options = signer_options_of(settings);
 	*ret = (struct node_keys){.development = options.development};
 	int result = options.development ? read_development_key(settings, ret, error)
-	                                 : signer_try(&options, &ret->tried, error);
+	                                 : signer_check_start(&options, &ret->tried, error);
 	for (int i = 0; !result && ret->tried && i < SIGNER_KEYS; i++)
 		ret->keys[i] = signer_get_key(ret->tried, i);
 	ret->known = !result;
@@ -110,19 +111,20 @@ void node_keys_free(struct node_keys *keys)
 	*keys = (struct node_keys){0};
 }
 
-void node_try_opened_store(const struct settings *settings, struct store *store,
-                           const struct node_keys *keys, node_refused *refused, void *context)
+void node_check_opened_store(const struct settings *settings, struct store *store,
+                             const struct node_keys *keys, node_problem_listener *refused,
+                             void *context)
 {
 	struct error error = {0};
 	struct error other = {0};
-	int result = history_look(store, settings->signer_directory, &error);
+	int result = history_inspect(store, settings->signer_directory, &error);
 	if (result) {
 		error.code = result;
 		if (result == ERR_CORRUPT)
 			error.cause[0] = '\0'; /* the message states the remedy */
 		refused(context, false, "store.url", &error);
 	}
-	result = keys->known ? signers_try(store, keys->keys, keys->development, &other) : OK;
+	result = keys->known ? signers_check_keys(store, keys->keys, keys->development, &other) : OK;
 	if (result) {
 		other.code = result;
 		refused(context, false, "signer.key", &other);

@@ -1,4 +1,5 @@
-/* The components of a node that starting (node.c) and checking (node_try.c) have in common. */
+/* The components of a node that starting (node.c) and checking (node_check_start.c) have in common.
+ */
 #ifndef CLI_NODE_PARTS_H
 #define CLI_NODE_PARTS_H
 
@@ -11,19 +12,19 @@
 
 /* Checks of directories and addresses that a start makes before it creates anything. Every finding
  * is passed to `refused`. Nothing is created, taken or written. */
-struct node_look {
+struct node_precheck {
 	const struct settings *settings;
 	bool create;  /* for init: a missing directory is created; no listeners */
 	bool absent;  /* the missing directory was already reported */
 	bool running; /* a service runs with this directory and holds its addresses */
-	node_refused *refused;
+	node_problem_listener *refused;
 	void *context;
 };
-void node_look(const struct node_look *look);
+void node_precheck(const struct node_precheck *look);
 
 /* Returns whether the file exists and belongs to this user. Opening a store creates files of the
  * opening user. */
-bool node_may_open_store(const char *path);
+bool node_owns_store(const char *path);
 
 /* `signer` serves "embedded:" authorities and outlives the result; NULL: only to check the
  * settings. */
@@ -45,12 +46,13 @@ struct node_keys {
 };
 /* Opens the signing keys in a child process, to check whether a start could. The caller frees *ret
  * with node_keys_free, after a failure too. */
-int node_try_signer(const struct settings *settings, struct node_keys *ret, struct error *error)
+int node_check_signer(const struct settings *settings, struct node_keys *ret, struct error *error)
 	MUST_CHECK;
 void node_keys_free(struct node_keys *keys);
 /* Checks whether a start would accept this store: it was not rolled back and names these keys.
  * Writes nothing; passes errors and their settings to `refused`. */
-void node_try_opened_store(const struct settings *settings, struct store *store,
-                           const struct node_keys *keys, node_refused *refused, void *context);
+void node_check_opened_store(const struct settings *settings, struct store *store,
+                             const struct node_keys *keys, node_problem_listener *refused,
+                             void *context);
 
 #endif

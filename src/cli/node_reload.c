@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/epoch.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "base/reading.h"
 #include "base/url_mask.h"
 #include "cli/command.h"
-#include "cli/config_table.h"
 #include "cli/node_internal.h"
 #include "cli/node_parts.h"
+#include "cli/settings_table.h"
 
 #define NAMES_MAX ((size_t)8192)
 #define VALUES_MAX ((size_t)64 * 1024)
@@ -20,7 +20,7 @@
 
 struct reloaded {
 	struct reloaded *former;
-	uint64_t number;      /* epoch of the replacement (reading_replaced) */
+	uint64_t number;      /* epoch of the replacement (epoch_advance) */
 	struct config config; /* as loaded; owns the texts */
 	struct settings
 		settings; /* in force: the new values of reloadable settings, the old values of others */
@@ -30,7 +30,7 @@ struct reloaded {
 	unsigned problem_count;
 };
 
-void reloaded_free(struct reloaded *reloaded)
+void reloaded_settings_free(struct reloaded *reloaded)
 {
 	while (reloaded) {
 		struct reloaded *former = reloaded->former;
@@ -46,10 +46,10 @@ void reloaded_free(struct reloaded *reloaded)
 static void refuse(void *context, const char *setting, const char *what)
 {
 	struct reloaded *reloaded = context;
-	const struct setting *found = setting ? setting_named(setting) : NULL;
+	const struct setting *found = setting ? setting_find_by_name(setting) : NULL;
 	const char *origin = found ? reloaded->config.origins[found - settings_table] : NULL;
 	reloaded->problem_count++;
-	log_error("configuration_refused", "setting", setting, "origin", origin, "problem", what);
+	log_error("configuration_rejected", "setting", setting, "origin", origin, "problem", what);
 }
 
 static void ignore_warning(void *context, const char *setting, const char *what)
@@ -104,7 +104,7 @@ static void merge(struct reloaded *reloaded, const struct settings *in_force,
 	reloaded->settings = *in_force;
 	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
 		const struct setting *setting = &settings_table[i];
-		bool reloads = setting_reloads(setting);
+		bool reloads = setting_is_reloadable(setting);
 		bool differs = setting_differs(setting, in_force, &reloaded->config.settings);
 		/* Copied even if equal: the old text is freed. */
 		if (reloads)
@@ -162,7 +162,7 @@ static void publish(struct node *node, struct reloaded *reloaded)
 	service->authorities = reloaded->authorities;
 	service->revocation = reloaded->revocation;
 	atomic_fetch_add(&service->reloads, 1);
-	former->number = reading_replaced();
+	former->number = epoch_advance();
 	former->former = node->former;
 	node->former = former;
 	node->in_force = reloaded;
@@ -190,18 +190,18 @@ static size_t count_former(const struct node *node)
 	return count;
 }
 
-void node_forget_former(struct node *node)
+void node_free_replaced(struct node *node)
 {
 	struct reloaded **at = &node->former;
 	while (*at) {
 		struct reloaded *one = *at;
-		if (!reading_is_over(one->number)) {
+		if (!epoch_is_over(one->number)) {
 			at = &one->former;
 			continue;
 		}
 		*at = one->former;
 		one->former = NULL;
-		reloaded_free(one);
+		reloaded_settings_free(one);
 	}
 }
 
@@ -212,7 +212,7 @@ static bool load_settings(const struct config_sources *sources, struct reloaded 
 	for (; at; at = at->next)
 		if (!at->warning) {
 			reloaded->problem_count++;
-			log_error("configuration_refused", "setting", at->setting, "origin", at->origin,
+			log_error("configuration_rejected", "setting", at->setting, "origin", at->origin,
 			          "problem", at->what);
 		}
 	if (result && !reloaded->problem_count)
@@ -242,9 +242,9 @@ static void log_difference(const struct difference *difference)
 static bool reload(struct node *node, const struct config_sources *sources, struct difference *ret)
 {
 	struct reloaded *reloaded = calloc(1, sizeof *reloaded);
-	node_forget_former(node);
+	node_free_replaced(node);
 	if (count_former(node) >= FORMER_MAX) {
-		log_error("configuration_refused", "problem",
+		log_error("configuration_rejected", "problem",
 		          "requests blocked since earlier reloads still use replaced settings; see "
 		          "/readyz for components that do not respond; a restart also loads the "
 		          "settings");
@@ -253,7 +253,7 @@ static bool reload(struct node *node, const struct config_sources *sources, stru
 	}
 	if (!reloaded || (!node->in_force && !adopt_initial(node))) {
 		free(reloaded);
-		log_error("configuration_refused", "problem", "out of memory");
+		log_error("configuration_rejected", "problem", "out of memory");
 		return false;
 	}
 	bool good = load_settings(sources, reloaded);
@@ -264,12 +264,12 @@ static bool reload(struct node *node, const struct config_sources *sources, stru
 		good = reloaded->problem_count == 0 && create_components(node, reloaded);
 	}
 	if (!good) {
-		reloaded_free(reloaded);
+		reloaded_settings_free(reloaded);
 		return false;
 	}
 	publish(node, reloaded);
 	atomic_store(&node->service.trust_is_old, true); /* for a thread that may block on the store */
-	serving_log_level(&reloaded->settings);
+	command_apply_log_level(&reloaded->settings);
 	log_difference(ret);
 	return true;
 }

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "console/money_plots.h"
+#include "console/billing_plots.h"
 #include "console/plot.h"
 #include "console/plot_scale.h"
 #include "console/proof_picture.h"
@@ -240,8 +240,8 @@ int account_picture(const char *name, const struct json *data, enum language lan
 	                          .plot = {.id = name, .language = language, .ends_on = PLOT_NONE}};
 	if (strcmp(name, "proof") == 0)
 		return proof_picture(data, language, out);
-	if (money_picture_known(name))
-		return money_picture(name, data, language, out);
+	if (billing_has_picture(name))
+		return billing_picture(name, data, language, out);
 	if (!state)
 		return OK;
 	if (strcmp(name, "events") == 0)

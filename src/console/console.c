@@ -17,7 +17,7 @@ static void remember_typed(struct visit *visit, struct slice path)
 	struct fields *typed = arena_alloc(visit->arena, sizeof *typed);
 	struct slice rest = end ? slice_make(end + 1, visit->again.size - size - 1) : slice_of("");
 	if (typed && rest.size && !fields_read(rest, visit->arena, typed, NULL) &&
-	    slice_is(fields_get(typed, TYPED_BY), visit_typist(visit))) {
+	    slice_is(fields_get(typed, TYPED_BY), visit_current_user_key(visit))) {
 		visit->typed = typed;
 		visit->form_number = fields_get(typed, FORM_NUMBER);
 	}
@@ -32,7 +32,7 @@ static int come_in_first(struct visit *visit, struct slice path)
 	bool remembered = back && !strchr(back, '{') && strcmp(back, "/") != 0;
 	if (!result && remembered)
 		result = visit_remember(visit, back, NULL);
-	return result ? result : visit_go(visit, "/sign-in");
+	return result ? result : visit_redirect(visit, "/sign-in");
 }
 
 /* ---- dispatch ---- */
@@ -100,7 +100,7 @@ static int answer(struct visit *visit)
 	bool found;
 	struct slice path = visit->request->path;
 	if (!path.size)
-		return visit_go(visit, "/");
+		return visit_redirect(visit, "/");
 	int64_t wait_seconds = must_wait(visit);
 	if (wait_seconds)
 		return refuse_rate(visit, path, wait_seconds);
@@ -140,13 +140,13 @@ int console_answer(struct admin *admin, const struct console_request *request, s
 		result = answer(&visit);
 	/* On that page the user adds a passkey, signs in with one, or leaves the account. */
 	if (result == ERR_PASSKEY && visit_lacks_passkey(&visit))
-		result = visit_go(&visit, "/passkeys");
+		result = visit_redirect(&visit, "/passkeys");
 	return result ? draw_error(&visit, error_http_status(result), result) : OK;
 }
 
-int console_refuse(struct admin *admin, const struct console_request *request, int code,
-                   struct arena *arena, struct buf *out, struct console_answer *ret,
-                   struct error *error)
+int console_answer_refused(struct admin *admin, const struct console_request *request, int code,
+                           struct arena *arena, struct buf *out, struct console_answer *ret,
+                           struct error *error)
 {
 	struct visit visit = {
 		.admin = admin,

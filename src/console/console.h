@@ -1,10 +1,10 @@
 /* The console: web pages for the users of an account, implemented as a function from a request to
- * an answer. It does not use sockets; http/console.c calls it.
+ * an answer. It does not use sockets; http/console_routes.c calls it.
  *
  * Every page consists of a template and operations of the administration (admin/admin.h), which
  * the permission table authorises. Every form is one operation. A form that fails is shown again
- * with the entered values and an error message; a successful one redirects (303). service/people.h
- * implements sign-in, sessions and their cookies.
+ * with the entered values and an error message; a successful one redirects (303).
+ * service/user_auth.h implements sign-in, sessions and their cookies.
  *
  * Not allowed: a POST from a page of another site (Sec-Fetch-Site, Origin, and a token that only a
  * page for the same cookie contains), a page in a frame, a script or style that is not a file of
@@ -78,8 +78,8 @@ int console_answer(struct admin *admin, const struct console_request *request, s
 /* Draws the error page of a request that is refused before it is processed, for example by its rate
  * or deadline: in the language of the browser's cookie, and without navigation, because no session
  * is checked. Does not block. `error` has the code `code`. */
-int console_refuse(struct admin *admin, const struct console_request *request, int code,
-                   struct arena *arena, struct buf *out, struct console_answer *ret,
-                   struct error *error) MUST_CHECK;
+int console_answer_refused(struct admin *admin, const struct console_request *request, int code,
+                           struct arena *arena, struct buf *out, struct console_answer *ret,
+                           struct error *error) MUST_CHECK;
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "pages_made.h"
 #include "console/account_plots.h"
-#include "console/passkeys.h"
+#include "console/passkey_forms.h"
 #include "console/qr.h"
 #include "console/visit.h"
 #include "service/interface.h"
@@ -18,14 +18,14 @@
 
 static void put_token(const struct visit *visit, struct json_writer *writer)
 {
-	char token[PEOPLE_SECRET_SIZE];
+	char token[USER_AUTH_SECRET_SIZE];
 	struct slice cookie = visit->signed_in ? visit->session_cookie : visit->browser_cookie;
-	people_form_token(cookie, token);
+	user_auth_form_token(cookie, token);
 	json_text(writer, "token", token);
 }
 
 /* Writes the form number, with which a form resubmitted by the same user is executed only once
- * (store/audit/acts.h). */
+ * (store/audit/audit_log.h). */
 static void put_form_number(const struct visit *visit, struct json_writer *writer)
 {
 	uint8_t random[FORM_NUMBER_BYTES];
@@ -47,7 +47,7 @@ static void put_rights(const struct visit *visit, struct json_writer *writer)
 		for (char *at = name; *at; at++)
 			if (*at == ' ' || *at == '-')
 				*at = '_';
-		if (may_run(visit, operation->name))
+		if (is_operation_allowed(visit, operation->name))
 			json_boolean(writer, name, true);
 	}
 	json_end_object(writer);
@@ -72,7 +72,7 @@ static void put_user(const struct visit *visit, struct json_writer *writer)
 	json_text(writer, "email", session->email);
 	json_text(writer, "session_id", session->session_id);
 	json_time(writer, "signed_in_at", session->signed_in_at_us);
-	json_boolean(writer, "fresh", people_is_fresh(session, visit->now_us));
+	json_boolean(writer, "fresh", user_auth_is_recent(session, visit->now_us));
 	json_integer(writer, "passkeys", session->passkeys);
 	json_boolean(writer, "by_passkey", session->by_passkey);
 	bool lacks = visit_lacks_passkey(visit);
@@ -99,7 +99,7 @@ static void put_typed(const struct visit *visit, struct json_writer *writer)
 		for (size_t at = 0; at < field->name.size; at++)
 			plain &= (field->name.data[at] >= 'a' && field->name.data[at] <= 'z') ||
 			         field->name.data[at] == '_';
-		if (plain && first && !is_own_field(field->name))
+		if (plain && first && !is_console_field(field->name))
 			json_slice(writer, field->name.data, field->value);
 	}
 	json_end_object(writer);
@@ -114,7 +114,7 @@ static const char *here(const struct visit *visit)
 	const char *path = arena_printf(
 		visit->arena, CONSOLE_PATH "%.*s%s%.*s", (int)request->path.size, request->path.data,
 		request->query.size ? "?" : "", (int)request->query.size, request->query.data);
-	return path && visit_is_own(slice_of(path)) ? path : CONSOLE_PATH "/";
+	return path && visit_is_console_address(slice_of(path)) ? path : CONSOLE_PATH "/";
 }
 
 static int put_globals(const struct visit *visit, struct json_writer *writer)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "admin/permit.h"
+#include "admin/permission_check.h"
 #include "console/visit.h"
 
 /* ---- arguments ---- */
@@ -31,8 +31,8 @@ static bool is_whole(struct slice text)
 }
 
 /* Text that is not a number is unchanged, and the operation reports the error. */
-void put_argument(struct json_writer *writer, const char *operation, const char *name,
-                  struct slice value)
+void write_argument(struct json_writer *writer, const char *operation, const char *name,
+                    struct slice value)
 {
 	const struct admin_operation *found = admin_find(slice_of(operation));
 	const struct admin_parameter *parameter = found ? find_parameter(found, name) : NULL;
@@ -74,7 +74,7 @@ int source_arguments(struct visit *visit, const char *operation, const char *arg
 		if (!name)
 			return ERR_NO_MEMORY;
 		if (given.size)
-			put_argument(&writer, operation, name, given);
+			write_argument(&writer, operation, name, given);
 		at = value + size;
 		at += *at == ' ';
 	}
@@ -130,9 +130,9 @@ int ask_source(struct visit *visit, const char *operation, const char *from, str
 	return result ? result : ask_operation(visit, operation, buf_slice(&arguments), ret_text, ret);
 }
 
-bool may_run(const struct visit *visit, const char *operation)
+bool is_operation_allowed(const struct visit *visit, const char *operation)
 {
-	return permit_allows(visit->session.chosen->role, operation);
+	return permission_is_granted(visit->session.chosen->role, operation);
 }
 
 /* ---- pages ---- */
@@ -209,7 +209,7 @@ int show_page(struct visit *visit, int status, const struct console_page *page)
 	put_fields(&writer, "query", visit->query.items, visit->query.count);
 	for (const struct console_source *source = page->sources; source && source->member && !result;
 	     source++) {
-		if (source == page->sources || may_run(visit, source->operation))
+		if (source == page->sources || is_operation_allowed(visit, source->operation))
 			result = add_source(visit, source, &writer);
 	}
 	if (visit->answered.size)

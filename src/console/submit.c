@@ -18,7 +18,7 @@ static int form_arguments(struct visit *visit, const struct console_form *form, 
 	json_begin_object(&writer, NULL);
 	for (size_t i = 0; i < visit->form.count; i++) {
 		struct slice name = visit->form.items[i].name;
-		if (!name.size || is_own_field(name) ||
+		if (!name.size || is_console_field(name) ||
 		    fields_find(&visit->form, name.data) != &visit->form.items[i].value)
 			continue;
 		const char *value = fields_join(&visit->form, name, visit->arena);
@@ -31,11 +31,11 @@ static int form_arguments(struct visit *visit, const struct console_form *form, 
 		 * marks as deletable by emptying it. */
 		bool empties = form->empties && slice_is(name, form->empties);
 		if (*value || empties || takes_empty(form->operation, name))
-			put_argument(&writer, form->operation, name.data, slice_of(value));
+			write_argument(&writer, form->operation, name.data, slice_of(value));
 	}
 	for (size_t i = 0; i < PLACES_MAX; i++)
 		if (visit->places[i].name.size)
-			put_argument(
+			write_argument(
 				&writer, form->operation,
 				arena_copy(visit->arena, visit->places[i].name.data, visit->places[i].name.size),
 				visit->places[i].value);
@@ -93,7 +93,7 @@ const char *form_page(struct visit *visit, const char *pattern)
 	return buf_check(&path) ? NULL : arena_copy(visit->arena, path.data, path.size);
 }
 
-bool is_told_on_page(int code)
+bool is_shown_on_form_page(int code)
 {
 	switch (code) {
 	case ERR_INTERNAL:
@@ -201,16 +201,16 @@ static int draw_again(struct visit *visit, const struct console_form *form, cons
 
 /* Shows the result of the first submission, from its audit log entry. */
 static int lead_to_first(struct visit *visit, const struct console_form *form, const char *path,
-                         const struct act_form *sent)
+                         const struct submitted_form *sent)
 {
-	struct act_record act;
+	struct audit_record act;
 	struct json *json;
 	const char *leads = form->leads_again ? form->leads_again : form->leads;
 	error_clear(visit->error);
 	if (!*sent->act_id)
-		return visit_go_done(visit, path, "repeated_unknown");
-	int result = store_get_act(visit->admin->store, slice_of(sent->act_id), visit->arena, &act,
-	                           visit->error);
+		return visit_redirect_done(visit, path, "repeated_unknown");
+	int result = store_get_audit_record(visit->admin->store, slice_of(sent->act_id), visit->arena,
+	                                    &act, visit->error);
 	if (!result)
 		result = parse_kept(visit, act.document, &json);
 	if (result)
@@ -218,20 +218,20 @@ static int lead_to_first(struct visit *visit, const struct console_form *form, c
 	if (form->again)
 		return draw_again(visit, form, path, act.document);
 	if (json_member(json, "outcome"))
-		return visit_go_done(visit, path, "repeated_unknown");
+		return visit_redirect_done(visit, path, "repeated_unknown");
 	const struct json *made = json_member(json, "made"), *found = json_member(json, "found");
 	if (leads &&
 	    ((made && take_place(visit, leads, made)) || (found && take_place(visit, leads, found))))
 		path = form_page(visit, leads);
-	return path ? visit_go_done(visit, path, "repeated") : ERR_NO_MEMORY;
+	return path ? visit_redirect_done(visit, path, "repeated") : ERR_NO_MEMORY;
 }
 
 /* ---- execution ---- */
 
 /* Runs a form. If it failed before its number was claimed, or with an unknown outcome, the form is
  * shown with the same number. Resubmitting it is then not executed a second time. */
-static int run_form(struct visit *visit, const struct console_form *form, struct act_form *sent,
-                    struct slice arguments, struct buf *answer)
+static int run_form(struct visit *visit, const struct console_form *form,
+                    struct submitted_form *sent, struct slice arguments, struct buf *answer)
 {
 	sent->number = fields_get(&visit->form, FORM_NUMBER);
 	visit->sent = sent->number.size ? sent : NULL;
@@ -252,7 +252,7 @@ int submit_form(struct visit *visit, const struct console_form *form)
 	if (path && is_of_other_account(visit))
 		return refuse_other_account(visit, path);
 	int result = path ? form_arguments(visit, form, &arguments) : ERR_NO_MEMORY;
-	struct act_form sent = {0};
+	struct submitted_form sent = {0};
 	if (!result)
 		result = run_form(visit, form, &sent, buf_slice(&arguments), &answer);
 	if (sent.repeated)
@@ -260,7 +260,7 @@ int submit_form(struct visit *visit, const struct console_form *form)
 	if (result == ERR_SIGN_IN)
 		return sign_in_again(visit, path, &visit->form);
 	bool leads_away = result == ERR_PASSKEY && visit_lacks_passkey(visit);
-	if (path && result && is_told_on_page(result) && !leads_away)
+	if (path && result && is_shown_on_form_page(result) && !leads_away)
 		return show_again(visit, form, path, result);
 	if (!result && form->shows) {
 		result = show_answer(visit, form, path, &answer);
@@ -277,5 +277,6 @@ int submit_form(struct visit *visit, const struct console_form *form)
 		path = result ? NULL : form_page(visit, form->leads);
 		result = result ? result : path ? OK : ERR_NO_MEMORY;
 	}
-	return result ? result : visit_go_done(visit, path, unchanged ? form->unchanged : form->done);
+	return result ? result
+	              : visit_redirect_done(visit, path, unchanged ? form->unchanged : form->done);
 }

@@ -56,13 +56,13 @@ void visit_set_cookie(struct visit *visit, const char *name, const char *value, 
 /* Sets the browser's cookie. An existing one is kept, because a pending link may be bound to it. */
 static int give_browser_cookie(struct visit *visit)
 {
-	char *secret = arena_alloc(visit->arena, PEOPLE_SECRET_SIZE);
+	char *secret = arena_alloc(visit->arena, USER_AUTH_SECRET_SIZE);
 	if (!secret)
 		return ERR_NO_MEMORY;
-	if (people_is_secret(visit->browser_cookie))
-		memcpy(secret, visit->browser_cookie.data, PEOPLE_SECRET_SIZE - 1);
+	if (user_auth_is_secret(visit->browser_cookie))
+		memcpy(secret, visit->browser_cookie.data, USER_AUTH_SECRET_SIZE - 1);
 	else
-		people_new_secret(secret);
+		user_auth_new_secret(secret);
 	visit->browser_cookie = slice_of(secret);
 	visit_set_cookie(visit, COOKIE_BROWSER, secret, BROWSER_SECONDS);
 	return OK;
@@ -87,8 +87,8 @@ void visit_choose_language(struct visit *visit)
 
 static int find_session(struct visit *visit)
 {
-	int result = people_find_session(visit->admin->service, visit->session_cookie, visit->arena,
-	                                 &visit->session, visit->error);
+	int result = user_auth_find_session(visit->admin->service, visit->session_cookie, visit->arena,
+	                                    &visit->session, visit->error);
 	visit->signed_in = !result;
 	if (result == ERR_NOT_FOUND) {
 		error_clear(visit->error);
@@ -170,12 +170,12 @@ int visit_check_form(struct visit *visit)
 	/* Anyone can obtain a browser cookie with its token and might plant both. If there is a
 	 * session, only its own token is accepted. */
 	struct slice cookie = visit->signed_in ? visit->session_cookie : visit->browser_cookie;
-	return people_form_token_fits(cookie, token)
+	return user_auth_check_form_token(cookie, token)
 	           ? OK
 	           : error_set(error, ERR_FORBIDDEN, MSG_CONSOLE_TOKEN, NULL);
 }
 
-bool is_own_field(struct slice name)
+bool is_console_field(struct slice name)
 {
 	return slice_is(name, "token") || slice_is(name, "in_account") || slice_is(name, FORM_NUMBER) ||
 	       slice_is(name, TYPED_BY);
@@ -183,7 +183,7 @@ bool is_own_field(struct slice name)
 
 /* ---- redirects ---- */
 
-bool visit_is_own(struct slice address)
+bool visit_is_console_address(struct slice address)
 {
 	static const char own[] = CONSOLE_PATH;
 	size_t size = sizeof own - 1;
@@ -198,14 +198,14 @@ bool visit_is_own(struct slice address)
 	return !memmem(address.data, address.size, "/.", 2);
 }
 
-int visit_go(struct visit *visit, const char *path)
+int visit_redirect(struct visit *visit, const char *path)
 {
 	visit->answer->status = 303;
 	visit->answer->location = arena_printf(visit->arena, CONSOLE_PATH "%s", path);
 	return visit->answer->location ? OK : ERR_NO_MEMORY;
 }
 
-int visit_leave(struct visit *visit, struct slice address)
+int visit_redirect_external(struct visit *visit, struct slice address)
 {
 	const char *kept = arena_copy(visit->arena, address.data, address.size);
 	if (!kept)
@@ -220,15 +220,15 @@ int visit_leave(struct visit *visit, struct slice address)
 	return OK;
 }
 
-int visit_go_done(struct visit *visit, const char *path, const char *done)
+int visit_redirect_done(struct visit *visit, const char *path, const char *done)
 {
 	const char *with =
 		arena_printf(visit->arena, "%s%cdone=%s", path, strchr(path, '?') ? '&' : '?', done);
 	visit_set_cookie(visit, COOKIE_DONE, done, DONE_SECONDS);
-	return with ? visit_go(visit, with) : ERR_NO_MEMORY;
+	return with ? visit_redirect(visit, with) : ERR_NO_MEMORY;
 }
 
-const char *visit_typist(struct visit *visit)
+const char *visit_current_user_key(struct visit *visit)
 {
 	const struct session_view *session = &visit->session;
 	const char *typist =
@@ -242,11 +242,11 @@ int visit_remember(struct visit *visit, const char *path, const struct fields *t
 	buf_init(&text, AGAIN_MAX);
 	buf_add_percent(&text, slice_of(path), "/");
 	if (typed && visit->signed_in)
-		buf_printf(&text, "&" TYPED_BY "=%s", visit_typist(visit));
+		buf_printf(&text, "&" TYPED_BY "=%s", visit_current_user_key(visit));
 	for (size_t i = 0; typed && i < typed->count; i++) {
 		const struct field *field = &typed->items[i];
 		/* A sign-in does not change the form number. */
-		if (is_own_field(field->name) && !slice_is(field->name, FORM_NUMBER))
+		if (is_console_field(field->name) && !slice_is(field->name, FORM_NUMBER))
 			continue;
 		buf_add_byte(&text, '&');
 		buf_add_percent(&text, field->name, "");

@@ -5,7 +5,7 @@
 #include "console/console.h"
 #include "console/fields.h"
 #include "console/template.h"
-#include "service/people.h"
+#include "service/user_auth.h"
 
 #define PLACES_MAX 3 /* placeholders of a path pattern */
 #define DATA_MAX ((size_t)16 << 20)
@@ -37,9 +37,9 @@ struct visit {
 	struct slice said;               /* message about the form; empty: none */
 	/* confirmation of the last form of this browser; empty: none */
 	struct slice done;
-	bool other_account;       /* the form belongs to a page of another account */
-	struct slice form_number; /* form number of the page; empty: a new one */
-	struct act_form *sent;    /* set while a form's operation runs; NULL: no form */
+	bool other_account;          /* the form belongs to a page of another account */
+	struct slice form_number;    /* form number of the page; empty: a new one */
+	struct submitted_form *sent; /* set while a form's operation runs; NULL: no form */
 };
 
 /* ---- visit.c ---- */
@@ -55,19 +55,19 @@ bool visit_lacks_passkey(const struct visit *visit);
 int visit_check_form(struct visit *visit) MUST_CHECK;
 void visit_set_cookie(struct visit *visit, const char *name, const char *value, int64_t seconds);
 /* Redirects to a path below CONSOLE_PATH with 303. */
-int visit_go(struct visit *visit, const char *path) MUST_CHECK;
+int visit_redirect(struct visit *visit, const char *path) MUST_CHECK;
 /* Redirects after a form; the page then shows "done.…" once. */
-int visit_go_done(struct visit *visit, const char *path, const char *done) MUST_CHECK;
+int visit_redirect_done(struct visit *visit, const char *path, const char *done) MUST_CHECK;
 /* Redirects to an external address, such as a payment page. Not from a form, because the content
  * security policy does not allow a form to leave this site. ERR_REFUSED: not an HTTP address. */
-int visit_leave(struct visit *visit, struct slice address) MUST_CHECK;
+int visit_redirect_external(struct visit *visit, struct slice address) MUST_CHECK;
 /* Returns whether the text is an address of the console: "/console" or "/console/…", without
  * anything that a browser could interpret as another site. */
-bool visit_is_own(struct slice address);
+bool visit_is_console_address(struct slice address);
 
 /* Returns whether a form field belongs to the console and is not an argument: the token, the
  * account and the number of the page, and the user who entered remembered values. */
-bool is_own_field(struct slice name);
+bool is_console_field(struct slice name);
 
 #define COOKIE_SESSION "constancia"
 #define COOKIE_BROWSER "constancia-browser"
@@ -80,7 +80,7 @@ bool is_own_field(struct slice name);
 #define FORM_NUMBER "form_number"
 /* Returns an identifier of the signed-in user and account, because the next sign-in may be by
  * another user. */
-const char *visit_typist(struct visit *visit);
+const char *visit_current_user_key(struct visit *visit);
 /* Remembers where to continue after a sign-in: this path, and the form fields that are not secret,
  * with the user who entered them. */
 int visit_remember(struct visit *visit, const char *path, const struct fields *typed) MUST_CHECK;
@@ -184,13 +184,13 @@ int ask_operation(struct visit *visit, const char *operation, struct slice argum
 int ask_source(struct visit *visit, const char *operation, const char *from, struct slice *ret_text,
                struct json **ret) MUST_CHECK;
 /* Returns whether the user's role allows the operation. */
-bool may_run(const struct visit *visit, const char *operation);
+bool is_operation_allowed(const struct visit *visit, const char *operation);
 /* Writes the arguments of a source as a JSON object. */
 int source_arguments(struct visit *visit, const char *operation, const char *arguments,
                      struct buf *out) MUST_CHECK;
 /* Appends an argument of the operation with its type. */
-void put_argument(struct json_writer *writer, const char *operation, const char *name,
-                  struct slice value);
+void write_argument(struct json_writer *writer, const char *operation, const char *name,
+                    struct slice value);
 
 /* ---- submit.c, export.c, sign_in.c ---- */
 
@@ -203,7 +203,7 @@ const char *form_page(struct visit *visit, const char *pattern);
 /* Returns whether a form that failed with this code is shown again with the values and the error,
  * because the user can correct it or must know it. Not for internal errors, whose page shows the
  * incident, nor for missing permissions. */
-bool is_told_on_page(int code);
+bool is_shown_on_form_page(int code);
 /* Answers with an export. OK and *ret_found false: the path is not an export. */
 int export_list(struct visit *visit, struct slice path, bool *ret_found) MUST_CHECK;
 /* Answer with a file of that name as a download: with the contents of visit->out, or with decoded
@@ -218,13 +218,13 @@ int sign_in_answer(struct visit *visit, struct slice path, bool *ret_found) MUST
 int sign_in_refused(struct visit *visit, struct slice path, bool *ret_found) MUST_CHECK;
 /* State of a new session and its cookies. */
 struct entry {
-	char cookie[PEOPLE_SECRET_SIZE]; /* cookie of the session after it has started */
-	char known[PEOPLE_SECRET_SIZE];
-	struct people_client client;
+	char cookie[USER_AUTH_SECRET_SIZE]; /* cookie of the session after it has started */
+	char known[USER_AUTH_SECRET_SIZE];
+	struct user_auth_client client;
 };
-void entry_prepare(struct visit *visit, struct entry *ret);
+void new_session_prepare(struct visit *visit, struct entry *ret);
 /* Sets the browser's cookies and redirects to the remembered page. */
-int entry_done(struct visit *visit, struct entry *entry) MUST_CHECK;
+int new_session_finish(struct visit *visit, struct entry *entry) MUST_CHECK;
 /* Requests a new sign-in and then continues at `path`. */
 int sign_in_again(struct visit *visit, const char *path, const struct fields *typed) MUST_CHECK;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "content/driver.h"
+#include "content/content_driver.h"
 
 #define PIECES_MAX (CONTENT_PIECES_SIZE / 2)
 #define SKIP_MAX ((uint64_t)256 << 10) /* shorter gaps are read and discarded */

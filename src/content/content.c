@@ -12,7 +12,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/thread.h"
-#include "content/driver.h"
+#include "content/content_driver.h"
 
 #define COPY_SIZE 65536
 #define RANDOM_CHARACTERS 30
@@ -136,7 +136,7 @@ bool content_is_remote(const struct content_store *store)
 
 int content_ready(struct content_store *store, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return store->driver->ready ? store->driver->ready(store, error) : 0;
 }
 
@@ -149,19 +149,19 @@ void content_close(struct content_store *store)
 int content_write_begin(struct content_store *store, struct content_writer **ret_writer,
                         struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return store->driver->write_begin(store, ret_writer, error);
 }
 
 int content_write(struct content_writer *writer, const void *data, size_t size, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return writer->store->driver->write(writer, data, size, error);
 }
 
 int content_write_commit(struct content_writer *writer, const char *name, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	int result = content_name_valid(name) ? writer->store->driver->write_commit(writer, name, error)
 	                                      : refuse_name(error);
 	content_write_abort(writer);
@@ -172,7 +172,7 @@ void content_write_abort(struct content_writer *writer)
 {
 	if (!writer)
 		return;
-	thread_may_wait();
+	thread_assert_may_block();
 	writer->store->driver->write_abort(writer);
 }
 
@@ -210,7 +210,7 @@ static int put_by_writer(struct content_store *store, int descriptor, const char
 int content_put_file(struct content_store *store, const char *path, const char *name,
                      struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	DESCRIPTOR_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat status;
 	if (descriptor < 0)
@@ -231,7 +231,7 @@ int content_put_file(struct content_store *store, const char *path, const char *
 int content_read_begin(struct content_store *store, const char *name, uint64_t offset,
                        struct content_reader **ret_reader, uint64_t *ret_size, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	if (!content_name_valid(name))
 		return refuse_name(error);
 	return store->driver->read_begin(store, name, offset, ret_reader, ret_size, error);
@@ -239,7 +239,7 @@ int content_read_begin(struct content_store *store, const char *name, uint64_t o
 
 int64_t content_read(struct content_reader *reader, void *data, size_t size, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	int64_t got = reader->store->driver->read(reader, data, size, error);
 	assert(got <= (int64_t)size); /* a driver writes no further */
 	return got;
@@ -257,13 +257,13 @@ void content_read_end(struct content_reader *reader)
 {
 	if (!reader)
 		return;
-	thread_may_wait();
+	thread_assert_may_block();
 	reader->store->driver->read_end(reader);
 }
 
 int content_read_descriptor(struct content_store *store, const char *name, uint64_t *ret_size)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	if (!store->driver->read_descriptor || !content_name_valid(name))
 		return -1;
 	return store->driver->read_descriptor(store, name, ret_size);
@@ -281,7 +281,7 @@ int content_make_link(struct content_store *store, const char *name,
 
 int content_delete(struct content_store *store, const char *name, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	if (!content_name_valid(name))
 		return refuse_name(error);
 	return store->driver->delete (store, name, error);
@@ -339,20 +339,21 @@ bool content_name_is_fresh(const char *name)
 
 int content_now_us(struct content_store *store, int64_t *ret_now_us, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return store->driver->now_us(store, ret_now_us, error);
 }
 
 int content_list(struct content_store *store, const struct content_range *range,
                  int (*visit)(void *context, const char *name), void *context, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return store->driver->list(store, range, visit, context, error);
 }
 
-int content_tidy(struct content_store *store, const struct content_range *range,
-                 int (*visit)(void *context, const char *name), void *context, struct error *error)
+int content_remove_leftovers(struct content_store *store, const struct content_range *range,
+                             int (*visit)(void *context, const char *name), void *context,
+                             struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return store->driver->tidy(store, range, visit, context, error);
 }

@@ -143,9 +143,9 @@ int content_list(struct content_store *store, const struct content_range *range,
 #define CONTENT_KEEP 1
 /* Removes leftovers of writers: temporary files (in all areas), and unfinished uploads of fresh
  * names. `visit` decides for each upload: CONTENT_KEEP, 0 to remove it, negative to stop. */
-int content_tidy(struct content_store *store, const struct content_range *range,
-                 int (*visit)(void *context, const char *name), void *context, struct error *error)
-	MUST_CHECK;
+int content_remove_leftovers(struct content_store *store, const struct content_range *range,
+                             int (*visit)(void *context, const char *name), void *context,
+                             struct error *error) MUST_CHECK;
 
 #define CONTENT_MARKER "installation"
 #define CONTENT_INSTALLATION_SIZE 65 /* lower-case hexadecimal digits and NUL */

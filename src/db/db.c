@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "db/driver.h"
+#include "db/db_driver.h"
 
 #define ARRAY_SIZE_MAX ((size_t)256 << 20)
 
@@ -194,7 +194,7 @@ int64_t db_latest_now_us(const struct db *db)
 
 int db_ready(struct db *db, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	if (db_is_poisoned(db))
 		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync of the store failed");
 	return db->driver->ready(db, error);
@@ -202,7 +202,7 @@ int db_ready(struct db *db, struct error *error)
 
 int db_count_replicas(struct db *db, struct db_replicas *ret, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	struct db_replicas found = {0};
 	int result = db->driver->count_replicas ? db->driver->count_replicas(db, &found, error) : OK;
 	if (!result)
@@ -210,10 +210,10 @@ int db_count_replicas(struct db *db, struct db_replicas *ret, struct error *erro
 	return result;
 }
 
-int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
-                         size_t *ret_count, struct error *error)
+int db_check_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
+                           size_t *ret_count, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	*ret_count = 0;
 	return db->driver->ask_shard_servers
 	           ? db->driver->ask_shard_servers(db, items, max, ret_count, error)
@@ -243,10 +243,10 @@ int db_check_servers(struct db *db, bool has_schema, db_finding_function *found,
 }
 
 int db_query_shards(struct db *db, const char *const *parts, size_t count, db_found_function *found,
-                    void *context, struct db_asked *ret, struct error *error)
+                    void *context, struct db_shard_query_result *ret, struct error *error)
 {
-	thread_may_wait();
-	*ret = (struct db_asked){.all = true};
+	thread_assert_may_block();
+	*ret = (struct db_shard_query_result){.all = true};
 	return db->driver->query_shards
 	           ? db->driver->query_shards(db, parts, count, found, context, ret, error)
 	           : OK;
@@ -259,7 +259,7 @@ bool db_has_unreachable(const struct db *db)
 
 bool db_is_unreachable(struct db_connection *connection, int64_t account)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return db_has_unreachable(connection->db) &&
 	       connection->db->driver->is_unreachable(connection, account);
 }
@@ -314,29 +314,29 @@ static struct db_connection *take(struct db_connection *connection)
 
 struct db_connection *db_take_writer(struct db *db)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return take(db->driver->take_writer(db));
 }
 
 struct db_connection *db_take_local(struct db *db)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return take(db->driver->take_local ? db->driver->take_local(db) : db->driver->take_writer(db));
 }
 
 struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t account)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return take(db->driver->take_registrar(db, number, account));
 }
 
 struct db_connection *db_take_reader(struct db *db)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return take(db->driver->take_reader(db));
 }
 
-struct db_connection *db_beside(struct db_connection *connection)
+struct db_connection *db_side_connection(struct db_connection *connection)
 {
 	const struct db_driver *driver = connection->db->driver;
 	return driver->beside ? driver->beside(connection) : connection;
@@ -354,12 +354,12 @@ void db_give(struct db_connection *connection)
 	connection->db->driver->give(connection);
 }
 
-void db_keep(struct db_connection *connection, void *kept)
+void db_attach(struct db_connection *connection, void *kept)
 {
 	connection->kept = kept;
 }
 
-void *db_kept(const struct db_connection *connection)
+void *db_attached(const struct db_connection *connection)
 {
 	return connection->kept;
 }
@@ -371,7 +371,7 @@ struct db *db_of(struct db_connection *connection)
 
 int db_begin(struct db_connection *connection, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	assert(connection->is_taken);
 	connection->failure = OK;
 	connection->may_retry = false;
@@ -379,7 +379,7 @@ int db_begin(struct db_connection *connection, struct error *error)
 	return connection->db->driver->begin(connection, error);
 }
 
-void db_keep_to_shard(struct db_connection *connection, int64_t account)
+void db_bind_to_shard(struct db_connection *connection, int64_t account)
 {
 	if (connection->db->driver->keep_to_shard)
 		connection->db->driver->keep_to_shard(connection, account);
@@ -387,7 +387,7 @@ void db_keep_to_shard(struct db_connection *connection, int64_t account)
 
 int db_commit(struct db_connection *connection, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	assert(connection->is_taken);
 	return connection->db->driver->commit(connection, error);
 }
@@ -402,7 +402,7 @@ int db_failure(const struct db_connection *connection)
 	return connection->failure;
 }
 
-int db_tell_failure(const struct db_connection *connection, struct error *error)
+int db_get_failure(const struct db_connection *connection, struct error *error)
 {
 	return db_report(connection, error);
 }
@@ -416,7 +416,7 @@ bool db_may_retry(const struct db_connection *connection)
 
 int db_run(struct db_connection *connection, const char *sql, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return connection->db->driver->run(connection, sql, error);
 }
 
@@ -478,7 +478,7 @@ void db_send(struct db_query *query)
 
 bool db_step(struct db_query *query)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	return driver_of(query)->step(query);
 }
 

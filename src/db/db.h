@@ -110,8 +110,8 @@ struct db_shard_server {
 /* Checks all shard servers in parallel as db_ready does; at most `max`. None exist if tables are
  * not distributed. Waits at most a few seconds for each; the check of a server that does not answer
  * remains pending. One thread at a time. */
-int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
-                         size_t *ret_count, struct error *error) MUST_CHECK;
+int db_check_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
+                           size_t *ret_count, struct error *error) MUST_CHECK;
 
 /* Lists the names of tables that are not distributed as the schema requires, one per line.
  * ERR_REFUSED: the server does not support it. */
@@ -130,7 +130,7 @@ int db_check_servers(struct db *db, bool has_schema, db_finding_function *found,
 
 /* Queries of the shards on each server, if tables are distributed. */
 #define DB_PARTS_MAX 16
-struct db_asked {
+struct db_shard_query_result {
 	bool distributed; /* false: no server was queried */
 	bool all;         /* all servers answered */
 };
@@ -143,13 +143,14 @@ struct db_asked {
 #define DB_PART_ACCOUNTS " ORDER BY account LIMIT 8192"
 typedef void db_found_function(void *context, size_t part, int64_t account);
 int db_query_shards(struct db *db, const char *const *parts, size_t count, db_found_function *found,
-                    void *context, struct db_asked *ret, struct error *error) MUST_CHECK;
+                    void *context, struct db_shard_query_result *ret, struct error *error)
+	MUST_CHECK;
 /* Returns whether any shard server is known to be unreachable. */
 bool db_has_unreachable(const struct db *db);
 /* Returns whether the account's rows are on an unreachable server. */
 bool db_is_unreachable(struct db_connection *connection, int64_t account);
 /* Returns ERR_UNAVAILABLE if the account's rows are on an unreachable server, because waiting for
- * it would delay other accounts. db_keep_to_shard checks this, too. */
+ * it would delay other accounts. db_bind_to_shard checks this, too. */
 int db_check_reachable(struct db_connection *connection, int64_t account, struct error *error)
 	MUST_CHECK;
 /* Makes every later call return `error`, as after a failure of the database. */
@@ -176,20 +177,20 @@ struct db_connection *db_take_reader(struct db *db);
 /* Returns a connection for reading committed data of no account within a transaction: the
  * connection itself, or, if it is limited to one account's rows, another connection of the holder,
  * which is given back with it. */
-struct db_connection *db_beside(struct db_connection *connection);
+struct db_connection *db_side_connection(struct db_connection *connection);
 /* Gives back a connection and rolls back an open transaction. NULL-safe. */
 void db_give(struct db_connection *connection);
 struct db *db_of(struct db_connection *connection);
 /* Attaches data of the holder to the connection until it is given back; NULL: none. */
-void db_keep(struct db_connection *connection, void *kept);
-void *db_kept(const struct db_connection *connection);
+void db_attach(struct db_connection *connection, void *kept);
+void *db_attached(const struct db_connection *connection);
 
 int db_begin(struct db_connection *connection, struct error *error) MUST_CHECK;
 /* Declares, in a transaction of the writer or a registrar, the account whose data its commit
  * acknowledges, the same in every call (0: data of no account). If tables are distributed, the
  * promise of the commit is then checked on the account's shard server, before and after, and the
  * commit waits for that server's standbys whatever was written. Otherwise no effect. */
-void db_keep_to_shard(struct db_connection *connection, int64_t account);
+void db_bind_to_shard(struct db_connection *connection, int64_t account);
 /* Commits, durably and, if required, replicated on return. ERR_UNKNOWN_OUTCOME: the outcome is
  * unknown. */
 int db_commit(struct db_connection *connection, struct error *error) MUST_CHECK;
@@ -204,7 +205,7 @@ int db_written(struct db_connection *connection, struct db_written *ret, struct 
 /* Returns the first error since db_begin, 0 if none. */
 int db_failure(const struct db_connection *connection);
 /* As db_failure, with the details. */
-int db_tell_failure(const struct db_connection *connection, struct error *error) MUST_CHECK;
+int db_get_failure(const struct db_connection *connection, struct error *error) MUST_CHECK;
 /* Returns whether the failed transaction lost a conflict (deadlock, serialization failure), so that
  * a retry from its start may succeed. */
 bool db_may_retry(const struct db_connection *connection);

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/db_driver.h"
 
 /* Gets the number of applied steps; 0 for an empty database. */
 static int read_schema(struct db_connection *connection, unsigned *ret_applied, char name[64],

@@ -36,8 +36,8 @@ struct schema {
  *   in NAME_arrived.
  * - NAME_runs: consecutive keys of a group that were inserted consecutively, by the arrival of the
  *   first: (arrival, key, count, place, previous, jump, jump_key, jump_place), see struct
- *   arrival_run. */
-struct schema_arrivals {
+ *   append_run. */
+struct schema_append_log {
 	const char *name;
 	/* Separated by ", ": the key first, then the owner. `types`: the same with types. */
 	const char *columns, *types;
@@ -56,8 +56,8 @@ struct schema_table {
 struct db_schemas {
 	struct schema sqlite;
 	struct schema postgres;
-	const struct schema_table *tables;      /* the table of accounts first; ended by NULL */
-	const struct schema_arrivals *arrivals; /* only for the embedded engine; NULL: none */
+	const struct schema_table *tables;        /* the table of accounts first; ended by NULL */
+	const struct schema_append_log *arrivals; /* only for the embedded engine; NULL: none */
 	/* Completes a step after its statements, in the same transaction, for example by filling new
 	 * tables. Called for each applied step; `progress` may be NULL. */
 	int (*fill)(struct db_connection *connection, const char *step,

@@ -21,9 +21,9 @@ static int check_ends(struct store *store, const struct segment_record *segment,
 	struct sha256 before, last;
 	int result = stored_segment_document(segment, arena, &document, error);
 	if (!result)
-		result =
-			store_read_act_hashes(store, segment->account, segment->chain, segment->first_sequence,
-		                          segment->last_sequence, leaves, &before, &last, error);
+		result = store_read_audit_hashes(store, segment->account, segment->chain,
+		                                 segment->first_sequence, segment->last_sequence, leaves,
+		                                 &before, &last, error);
 	if (result)
 		return result;
 	return sha256_equal(&before, &document.chain_hash_before) &&
@@ -42,7 +42,7 @@ static int check_tree(struct store *store, const struct segment_record *segment,
 	struct sha256 *nodes = arena_alloc(arena, SEGMENT_NODES_MAX * sizeof *nodes);
 	if (!leaves || !nodes)
 		return ERR_NO_MEMORY;
-	int result = chain_is_of_acts(segment->chain)
+	int result = is_audit_chain(segment->chain)
 	                 ? check_ends(store, segment, leaves, arena, error)
 	                 : store_read_chain_hashes(store, segment->account, segment->chain,
 	                                           segment->first_sequence, segment->last_sequence,

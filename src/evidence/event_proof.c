@@ -1,7 +1,7 @@
 /* The proof of one event: as JSON, and as an evidence record. */
 #include "base/base64.h"
 #include "base/json.h"
-#include "evidence/act_proof.h"
+#include "evidence/audit_proof.h"
 #include "evidence/event_proof.h"
 #include "evidence/evidence_chain.h"
 #include "evidence/record_validation.h"
@@ -104,7 +104,7 @@ static int make_record(const struct sources *from, const struct seal *seal, cons
                        struct error *error)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	struct token_at_rest newest;
+	struct renewable_token newest;
 	struct error cause = {0};
 	int result = evidence_record_create(&seal->proof, token, &record, &cause);
 	if (result == ERR_INVALID_EVIDENCE)
@@ -170,9 +170,9 @@ int event_evidence_record(struct store *store, struct revocation_client *revocat
 	return result ? result : write_best_record(&from, &seal, event->event_id, arena, out, error);
 }
 
-int act_evidence_records(struct store *store, struct revocation_client *revocation,
-                         const struct act_record *act, struct arena *arena,
-                         struct act_evidence *evidence, struct error *error)
+int audit_evidence_records(struct store *store, struct revocation_client *revocation,
+                           const struct audit_record *act, struct arena *arena,
+                           struct audit_evidence *evidence, struct error *error)
 {
 	struct seal seal;
 	const struct sources from = {store, revocation};

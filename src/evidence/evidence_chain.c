@@ -72,14 +72,14 @@ static int append_renewal(struct store *store, struct evidence_record *record, i
 
 int evidence_chain_follow(struct store *store, struct evidence_record *record,
                           enum token_source source, int64_t number, int64_t last,
-                          struct token_at_rest *ret_newest, struct error *error)
+                          struct renewable_token *ret_newest, struct error *error)
 {
 	int result = OK;
-	*ret_newest = (struct token_at_rest){0};
+	*ret_newest = (struct renewable_token){0};
 	for (;;) {
 		int64_t next, place;
-		struct token_at_rest token;
-		result = store_find_token_at_rest(store, source, number, &token, &next, &place, error);
+		struct renewable_token token;
+		result = store_find_renewable_token(store, source, number, &token, &next, &place, error);
 		if (result)
 			return result == ERR_NOT_FOUND ? OK : result;
 		*ret_newest = token;
@@ -99,11 +99,11 @@ int evidence_chain_next(struct store *store, enum token_source source, int64_t n
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, STEP_MEMORY_MAX);
-	struct token_at_rest at_rest;
+	struct renewable_token at_rest;
 	struct archive_timestamp stamp;
 	int64_t next = 0, place = 0;
 	*ret_stamp = 0;
-	int result = store_find_token_at_rest(store, source, number, &at_rest, &next, &place, error);
+	int result = store_find_renewable_token(store, source, number, &at_rest, &next, &place, error);
 	if (result || next == 0)
 		return result == ERR_NOT_FOUND ? OK : result;
 	result = store_get_archive_timestamp(store, next, &arena, &stamp, error);
@@ -116,7 +116,7 @@ int evidence_chain_next(struct store *store, enum token_source source, int64_t n
 	return result;
 }
 
-int64_t evidence_renew_at_us(const struct settings *settings, const struct token_at_rest *token)
+int64_t evidence_renew_at_us(const struct settings *settings, const struct renewable_token *token)
 {
 	int64_t before_us = (token->valid_until_us - token->stamped_at_us) / 2;
 	if (before_us > settings->evidence_renew_before)
@@ -127,7 +127,7 @@ int64_t evidence_renew_at_us(const struct settings *settings, const struct token
 /* ---- certifications ---- */
 
 /* Returns whether the renewed tokens had expired before the hash-tree renewal. */
-static bool is_too_late(int64_t stamped_at_us, const struct token_at_rest *before)
+static bool is_too_late(int64_t stamped_at_us, const struct renewable_token *before)
 {
 	return stamped_at_us > before->valid_until_us;
 }
@@ -204,7 +204,7 @@ int certification_record_load(struct store *store, int64_t account, int64_t cert
 /* ---- records offered by the API ---- */
 
 static struct evidence_offer offer_of(const struct service *service, int64_t certification,
-                                      int64_t exists_since_us, const struct token_at_rest *newest)
+                                      int64_t exists_since_us, const struct renewable_token *newest)
 {
 	bool ended = newest->valid_until_us < clock_now_us();
 	return (struct evidence_offer){
@@ -239,7 +239,7 @@ struct listing {
 	const struct service *service;
 	struct evidence_offers *offers;
 	/* State of the last certification. */
-	struct token_at_rest newest;
+	struct renewable_token newest;
 	bool is_over;
 };
 

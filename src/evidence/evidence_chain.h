@@ -14,7 +14,7 @@
  * is not among the stored tokens. */
 int evidence_chain_follow(struct store *store, struct evidence_record *record,
                           enum token_source source, int64_t number, int64_t last,
-                          struct token_at_rest *ret_newest, struct error *error) MUST_CHECK;
+                          struct renewable_token *ret_newest, struct error *error) MUST_CHECK;
 
 /* Finds the archive timestamp that covers a stored token, and the hash path from the token's digest
  * to it; *ret_stamp 0: none. */
@@ -29,7 +29,7 @@ struct certification_record {
 	int64_t exists_since_us; /* the time of its first archive timestamp */
 	int64_t number, chain;   /* of its last chain (store/evidence/evidence.h) */
 	int64_t last_stamp;
-	struct token_at_rest newest;
+	struct renewable_token newest;
 };
 int certification_record_load(struct store *store, int64_t account, int64_t certification,
                               struct certification_record *ret, struct error *error) MUST_CHECK;
@@ -58,6 +58,6 @@ int certification_list_offers(struct service *service, int64_t account, int64_t 
                               struct error *error) MUST_CHECK;
 
 /* Returns when the token is due for renewal by evidence.renew_before. */
-int64_t evidence_renew_at_us(const struct settings *settings, const struct token_at_rest *token);
+int64_t evidence_renew_at_us(const struct settings *settings, const struct renewable_token *token);
 
 #endif

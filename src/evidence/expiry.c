@@ -27,7 +27,7 @@ static void add(const struct service *service, const char *what,
 static void add_signers(const struct service *service, struct expiring items[EXPIRING_MAX],
                         size_t *count)
 {
-	int in_force = signer_in_force(service->signer);
+	int in_force = signer_active_key(service->signer);
 	for (int i = 0; i < SIGNER_KEYS; i++) {
 		const struct signer_key *key = signer_get_key(service->signer, i);
 		bool waits = i == SIGNER_NEXT && in_force != SIGNER_NEXT;
@@ -41,8 +41,8 @@ static void add_authorities(const struct service *service, struct expiring items
                             size_t *count)
 {
 	for (size_t i = 0; i < AUTHORITIES_MAX; i++) {
-		struct authority_seen seen;
-		if (authorities_get_seen(service->authorities, i, &seen, NULL))
+		struct authority_certificates seen;
+		if (authorities_get_certificates(service->authorities, i, &seen, NULL))
 			add(service, "the certificate of a timestamp authority", &seen.certificate,
 			    seen.valid_until_us, items, count);
 	}
@@ -82,8 +82,8 @@ int64_t service_authorities_expire_us(const struct service *service)
 {
 	int64_t earliest_us = 0;
 	for (size_t i = 0; service->authorities && i < AUTHORITIES_MAX; i++) {
-		struct authority_seen seen;
-		if (authorities_get_seen(service->authorities, i, &seen, NULL) &&
+		struct authority_certificates seen;
+		if (authorities_get_certificates(service->authorities, i, &seen, NULL) &&
 		    (earliest_us == 0 || seen.valid_until_us < earliest_us))
 			earliest_us = seen.valid_until_us;
 	}
@@ -104,16 +104,16 @@ static bool is_due(struct service *service, const struct expiring *item)
 {
 	int64_t now_us = clock_boot_us();
 	struct sha256 which = name_of(item);
-	struct expiry_told *oldest = &service->expiry_told[0];
+	struct expiry_logged *oldest = &service->expiry_logged[0];
 	for (size_t i = 0; i < EXPIRING_MAX; i++) {
-		struct expiry_told *told = &service->expiry_told[i];
+		struct expiry_logged *told = &service->expiry_logged[i];
 		bool fresh = told->at_us && now_us - told->at_us < US_PER_DAY;
 		if (fresh && sha256_equal(&told->which, &which))
 			return false;
 		if (told->at_us < oldest->at_us)
 			oldest = told;
 	}
-	*oldest = (struct expiry_told){now_us, which};
+	*oldest = (struct expiry_logged){now_us, which};
 	return true;
 }
 
@@ -126,7 +126,7 @@ void service_watch_expiry(struct service *service)
 		if (!items[i].near || !is_due(service, &items[i]))
 			continue;
 		time_format(items[i].until_us, until);
-		log_warning("certificate_ends", "which", items[i].what, "subject", items[i].subject,
+		log_warning("certificate_expiring", "which", items[i].what, "subject", items[i].subject,
 		            "valid_until", until);
 	}
 }

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "seal/revocation_client.h"
 #include "seal/revocation_token.h"
-#include "store/events/validation.h"
+#include "store/events/validation_records.h"
 
 #define PATH_PEM_MAX ((size_t)512 << 10)
 #define STEP_MEMORY_MAX ((size_t)8 << 20)
@@ -33,7 +33,7 @@ static int keep(const struct validation_set *got, struct validation_set *set, st
 	int result = OK;
 	for (size_t i = 0; i < got->count && !result; i++)
 		if (got->objects[i].kind != VALIDATION_CERTIFICATE)
-			result = validation_add(set, got->objects[i].kind, got->objects[i].der, error);
+			result = validation_set_add(set, got->objects[i].kind, got->objects[i].der, error);
 	return result;
 }
 
@@ -41,7 +41,7 @@ static int fetch(struct revocation_client *revocation, struct slice path, int64_
                  struct validation_set *set, struct error *error)
 {
 	BUF_AUTO struct buf pem;
-	VALIDATION_AUTO struct validation_set got = {0};
+	VALIDATION_SET_AUTO struct validation_set got = {0};
 	/* Times in revocation data have no fractions: data issued in the same second is not fetched
 	 * again. */
 	struct revocation_moment at = {gen_time_us - gen_time_us % US_PER_SECOND, true};
@@ -51,7 +51,7 @@ static int fetch(struct revocation_client *revocation, struct slice path, int64_
 	buf_init(&pem, PATH_PEM_MAX);
 	int result = verdicts ? trust_path_to_pem(path, &pem, error) : ERR_NO_MEMORY;
 	if (!result)
-		result = revocation_fetch_hurried(revocation, buf_slice(&pem), &at, WAIT_MS, &got, verdicts,
+		result = revocation_fetch_bounded(revocation, buf_slice(&pem), &at, WAIT_MS, &got, verdicts,
 		                                  &count, error);
 	if (!result)
 		result = keep(&got, set, error);
@@ -71,7 +71,7 @@ static int add_revocations(struct revocation_client *revocation, struct slice to
 	int result = timestamp_valid_until(token, issuers, &gen_time_us, &until_us, error);
 	if (result || until_us <= clock_now_us())
 		return result;
-	result = timestamp_path_known(token, issuers, &path, error);
+	result = timestamp_known_path(token, issuers, &path, error);
 	return result ? result : fetch(revocation, buf_slice(&path), gen_time_us, set, error);
 }
 
@@ -88,7 +88,7 @@ int record_validation_add(struct store *store, struct revocation_client *revocat
                           struct slice token, struct evidence_record *record, struct error *error)
 {
 	BUF_AUTO struct buf issuers;
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct error cause = {0};
 	buf_init(&issuers, TIMESTAMP_PATH_MAX);
 	int result = add_certificates(store, token, &issuers, error);

@@ -53,7 +53,7 @@ static int give_up(const struct renewal *renewal, struct error *error)
 	struct evidence_state state;
 	struct lost_tokens lost;
 	int64_t ended_us = TIME_NONE;
-	int result = store_look_at_evidence(store, &state, error);
+	int result = store_read_evidence_state(store, &state, error);
 	if (result || state.first_end_us == TIME_NONE || state.first_end_us >= clock_now_us())
 		return result;
 	result = latest_known_us(renewal, &state, &ended_us, error);
@@ -179,7 +179,7 @@ static int close_staged(const struct renewal *renewal, struct error *error)
 {
 	struct service *service = renewal->service;
 	struct staged_stamp staged;
-	struct token_at_rest token;
+	struct renewable_token token;
 	enum digest_algorithm digest;
 	size_t count = 0;
 	int refused = renewal_close(renewal, error);
@@ -198,7 +198,7 @@ static int close_staged(const struct renewal *renewal, struct error *error)
 	if (!result && count == 0 && digest >= staged.algorithm)
 		return refused;
 	if (!result)
-		result = renewal_take_back(renewal, &staged, 0, &met);
+		result = renewal_unstage(renewal, &staged, 0, &met);
 	*error = met;
 	return result;
 }
@@ -219,7 +219,7 @@ static int renew_all(const struct renewal *renewal, struct error *error)
 
 int renewal_pass(const struct renewal *renewal, struct error *error)
 {
-	int result = renewal_set_rounds_to_rest(renewal, error);
+	int result = renewal_record_rounds(renewal, error);
 	if (!result)
 		result = give_up(renewal, error);
 	if (!result)
@@ -230,14 +230,14 @@ int renewal_pass(const struct renewal *renewal, struct error *error)
 	return result ? result : renew_all(renewal, error);
 }
 
-int renewal_queue_forgotten(const struct renewal *renewal, struct error *error)
+int renewal_queue_missing(const struct renewal *renewal, struct error *error)
 {
 	struct evidence_cursor cursor = {0};
 	size_t count, queued = 0;
 	int result;
 	do {
 		count = 0;
-		result = store_queue_forgotten(renewal->service->store, &cursor, &count, error);
+		result = store_queue_missing_evidence(renewal->service->store, &cursor, &count, error);
 		queued += count;
 	} while (!result && count > 0 && !renewal_stops(renewal));
 	if (queued > 0) {

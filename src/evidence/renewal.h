@@ -20,6 +20,6 @@ struct renewal {
 int renewal_pass(const struct renewal *renewal, struct error *error) MUST_CHECK;
 /* Queues completed live certifications that neither have a record nor wait for one: an older node,
  * which still ran after the migration of the store, completed them. Reads all certifications. */
-int renewal_queue_forgotten(const struct renewal *renewal, struct error *error) MUST_CHECK;
+int renewal_queue_missing(const struct renewal *renewal, struct error *error) MUST_CHECK;
 
 #endif

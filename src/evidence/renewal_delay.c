@@ -28,7 +28,7 @@ static void count(const struct renewal *renewal)
 	atomic_fetch_add(&renewal->service->counters.evidence_failures, 1);
 }
 
-int renewal_delay_waiting(const struct renewal *renewal, const struct evidence_waiting *item,
+int renewal_delay_waiting(const struct renewal *renewal, const struct evidence_queue_entry *item,
                           int failure, struct error *error)
 {
 	struct store *store = renewal->service->store;
@@ -41,7 +41,7 @@ int renewal_delay_waiting(const struct renewal *renewal, const struct evidence_w
 	                            error);
 }
 
-int renewal_delay_token(const struct renewal *renewal, const struct token_at_rest *token,
+int renewal_delay_token(const struct renewal *renewal, const struct renewable_token *token,
                         int failure, struct error *error)
 {
 	static const char *const sources[] = {

@@ -89,7 +89,7 @@ static int digest_document(struct making *making, const struct document *documen
 
 /* Computes the hash of each document for the chain: the document alone, or together with the
  * previous chains. */
-static int hash_documents(struct making *making, const struct evidence_waiting *item,
+static int hash_documents(struct making *making, const struct evidence_queue_entry *item,
                           const struct evidence_record *before, struct evidence_leaf *leaf)
 {
 	ARENA_AUTO struct arena arena;
@@ -128,7 +128,7 @@ static int hash_documents(struct making *making, const struct evidence_waiting *
 
 /* Determines whether the existing record is extended by one more chain; otherwise a new record is
  * started. */
-static int find_last(struct making *making, const struct evidence_waiting *item,
+static int find_last(struct making *making, const struct evidence_queue_entry *item,
                      const struct evidence_chain_row *chain, struct certification_record *ret_last,
                      bool *ret_continues)
 {
@@ -148,7 +148,7 @@ static int find_last(struct making *making, const struct evidence_waiting *item,
 
 /* *ret_has: the record already has a chain with that digest or a stronger one, so the certification
  * no longer waits. */
-static int fill_chain(struct making *making, const struct evidence_waiting *item,
+static int fill_chain(struct making *making, const struct evidence_queue_entry *item,
                       struct certification_record *last, struct evidence_leaf *leaf, bool *ret_has)
 {
 	struct evidence_chain_row *chain = &leaf->chain;
@@ -167,7 +167,7 @@ static int fill_chain(struct making *making, const struct evidence_waiting *item
 	return hash_documents(making, item, continues ? last->record : NULL, leaf);
 }
 
-static int make_chain(struct making *making, const struct evidence_waiting *item,
+static int make_chain(struct making *making, const struct evidence_queue_entry *item,
                       struct evidence_leaf *leaf, bool *ret_has)
 {
 	struct certification_record last = {0};
@@ -181,20 +181,19 @@ static int make_chain(struct making *making, const struct evidence_waiting *item
 static int make_chains(struct making *making)
 {
 	struct store *store = making->renewal->service->store;
-	struct evidence_waiting *items =
+	struct evidence_queue_entry *items =
 		arena_alloc(making->made->arena, EVIDENCE_LEAVES_MAX * sizeof *items);
 	size_t count = 0;
-	int result = items
-	                 ? store_list_evidence_waiting(store, store_now_us(store), EVIDENCE_LEAVES_MAX,
+	int result = items ? store_list_evidence_queue(store, store_now_us(store), EVIDENCE_LEAVES_MAX,
 	                                               items, &count, making->error)
-	                 : ERR_NO_MEMORY;
+	                   : ERR_NO_MEMORY;
 	making->more = count == EVIDENCE_LEAVES_MAX;
 	for (size_t i = 0; i < count && !result && !enough(making) && !stops(making); i++) {
 		struct evidence_leaf *leaf = &making->made->leaves[making->made->count];
 		bool has = false;
 		result = make_chain(making, &items[i], leaf, &has);
 		if (!result && has) {
-			result = store_end_waiting(store, &items[i], making->error);
+			result = store_remove_from_evidence_queue(store, &items[i], making->error);
 		} else if (!result) {
 			making->made->count++;
 			making->hashes_bytes += leaf->chain.hashes.size;
@@ -207,7 +206,7 @@ static int make_chains(struct making *making)
 
 /* ---- tokens ---- */
 
-static int load_token(struct store *store, const struct token_at_rest *token, struct arena *arena,
+static int load_token(struct store *store, const struct renewable_token *token, struct arena *arena,
                       struct slice *ret_token, struct error *error)
 {
 	struct round_record round;
@@ -231,7 +230,7 @@ static int load_token(struct store *store, const struct token_at_rest *token, st
 	return result;
 }
 
-static int make_token(struct making *making, const struct token_at_rest *token)
+static int make_token(struct making *making, const struct renewable_token *token)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, STEP_MEMORY_MAX);
@@ -253,7 +252,7 @@ static int make_tokens(struct making *making)
 {
 	struct service *service = making->renewal->service;
 	size_t room = EVIDENCE_LEAVES_MAX - making->made->count, count = 0;
-	struct token_at_rest *tokens = calloc(room + 1, sizeof *tokens);
+	struct renewable_token *tokens = calloc(room + 1, sizeof *tokens);
 	int result = tokens
 	                 ? store_list_tokens_to_renew(service->store, making->algorithm, clock_now_us(),
 	                                              service->settings->evidence_renew_before, room,

@@ -22,14 +22,14 @@ static inline void renewal_text(int64_t value, char text[24])
 }
 
 /* Records the tokens of new rounds for later renewal (renewal_rounds.c). */
-int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *error) MUST_CHECK;
+int renewal_record_rounds(const struct renewal *renewal, struct error *error) MUST_CHECK;
 /* Obtains one token over everything that is staged, by any node; does nothing if nothing is staged
  * (renewal_stamp.c). Damaged blocks and the blocks after them are unstaged. */
 int renewal_close(const struct renewal *renewal, struct error *error) MUST_CHECK;
 
 /* Unstages the staged blocks from that one on, and logs it. */
-int renewal_take_back(const struct renewal *renewal, const struct staged_stamp *staged,
-                      int64_t from, struct error *error) MUST_CHECK;
+int renewal_unstage(const struct renewal *renewal, const struct staged_stamp *staged, int64_t from,
+                    struct error *error) MUST_CHECK;
 
 struct renewal_leaves {
 	struct evidence_leaf *leaves; /* capacity: EVIDENCE_LEAVES_MAX */
@@ -48,9 +48,9 @@ int renewal_make_leaves(const struct renewal *renewal, enum digest_algorithm alg
  * whether a failure may concern one leaf only. The other functions then log and count it, and
  * schedule a retry with exponential back-off. *error is the failure on input, and is cleared. */
 bool renewal_fails_alone(int failure);
-int renewal_delay_waiting(const struct renewal *renewal, const struct evidence_waiting *item,
+int renewal_delay_waiting(const struct renewal *renewal, const struct evidence_queue_entry *item,
                           int failure, struct error *error) MUST_CHECK;
-int renewal_delay_token(const struct renewal *renewal, const struct token_at_rest *token,
+int renewal_delay_token(const struct renewal *renewal, const struct renewable_token *token,
                         int failure, struct error *error) MUST_CHECK;
 
 #endif

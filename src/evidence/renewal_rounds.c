@@ -3,7 +3,7 @@
 #include "evidence/renewal_leaf.h"
 #include "seal/timestamp.h"
 #include "store/events/segments.h"
-#include "store/events/validation.h"
+#include "store/events/validation_records.h"
 
 #define STEP_MEMORY_MAX ((size_t)8 << 20)
 #define ROUNDS_AT_ONCE 64
@@ -27,7 +27,7 @@ static int add_issuers(struct store *store, struct slice token, struct arena *ar
 
 /* A token that cannot be read counts as expired: it is given up and logged. */
 static int describe(struct store *store, struct slice token, int64_t sealed_at_us,
-                    struct arena *arena, struct token_at_rest *ret, struct error *error)
+                    struct arena *arena, struct renewable_token *ret, struct error *error)
 {
 	BUF_AUTO struct buf issuers;
 	buf_init(&issuers, TIMESTAMP_PATH_MAX);
@@ -41,7 +41,7 @@ static int describe(struct store *store, struct slice token, int64_t sealed_at_u
 
 /* A token whose row is damaged or missing also counts as expired, although it is unknown since
  * when. */
-static int count_as_expired(const struct token_at_rest *token, int result, struct error *error)
+static int count_as_expired(const struct renewable_token *token, int result, struct error *error)
 {
 	char round[24];
 	if (!renewal_fails_alone(result))
@@ -52,15 +52,15 @@ static int count_as_expired(const struct token_at_rest *token, int result, struc
 	return OK;
 }
 
-static int describe_round(struct store *store, int64_t number, struct token_at_rest *ret_tokens,
+static int describe_round(struct store *store, int64_t number, struct renewable_token *ret_tokens,
                           size_t *count, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, STEP_MEMORY_MAX);
 	struct round_record round;
 	struct round_token second;
-	struct token_at_rest *first = &ret_tokens[(*count)++];
-	*first = (struct token_at_rest){.source = TOKEN_ROUND, .number = number};
+	struct renewable_token *first = &ret_tokens[(*count)++];
+	*first = (struct renewable_token){.source = TOKEN_ROUND, .number = number};
 	int result = store_get_round(store, number, &arena, &round, error);
 	if (!result)
 		result = describe(store, round.token, round.sealed_at_us, &arena, first, error);
@@ -70,14 +70,14 @@ static int describe_round(struct store *store, int64_t number, struct token_at_r
 	result = store_get_second_token(store, number, &arena, &second, error);
 	if (result == ERR_NOT_FOUND)
 		return OK;
-	struct token_at_rest *other = &ret_tokens[(*count)++];
-	*other = (struct token_at_rest){.source = TOKEN_SECOND, .number = number};
+	struct renewable_token *other = &ret_tokens[(*count)++];
+	*other = (struct renewable_token){.source = TOKEN_SECOND, .number = number};
 	if (!result)
 		result = describe(store, second.token, second.sealed_at_us, &arena, other, error);
 	return count_as_expired(other, result, error);
 }
 
-int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *error)
+int renewal_record_rounds(const struct renewal *renewal, struct error *error)
 {
 	struct store *store = renewal->service->store;
 	struct sha256 unused;
@@ -86,12 +86,12 @@ int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *erro
 	if (!result)
 		result = store_last_round(store, &last, &unused, error);
 	while (!result && at_rest < last && !renewal_stops(renewal)) {
-		struct token_at_rest tokens[2 * ROUNDS_AT_ONCE];
+		struct renewable_token tokens[2 * ROUNDS_AT_ONCE];
 		size_t count = 0;
 		for (int i = 0; i < ROUNDS_AT_ONCE && at_rest < last && !result; i++)
 			result = describe_round(store, ++at_rest, tokens, &count, error);
 		if (!result)
-			result = store_set_to_rest(store, tokens, count, error);
+			result = store_register_tokens(store, tokens, count, error);
 	}
 	return result;
 }

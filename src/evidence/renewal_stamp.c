@@ -8,7 +8,7 @@
 #include "seal/authority.h"
 #include "seal/evidence_tree.h"
 #include "seal/level.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
 #define STEP_MEMORY_MAX ((size_t)8 << 20)
 
@@ -32,7 +32,7 @@ static int read_root(struct store *store, const struct staged_stamp *staged, int
 static int add_revocations(const struct renewal *renewal, const struct authority_result *stamped,
                            struct slice token, struct buf *out, struct error *error)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct error local = {0};
 	char cause[LEVEL_CAUSE_SIZE] = "";
 	bool suffices = false;
@@ -64,8 +64,8 @@ static int complete_token(const struct renewal *renewal, const struct authority_
 {
 	BUF_AUTO struct buf with_path;
 	buf_init(&with_path, TIMESTAMP_RESPONSE_MAX + TIMESTAMP_PATH_MAX);
-	int result = timestamp_token_complete(buf_slice(&stamped->token), buf_slice(&stamped->path),
-	                                      &with_path, error);
+	int result = timestamp_token_add_certificates(buf_slice(&stamped->token),
+	                                              buf_slice(&stamped->path), &with_path, error);
 	return result ? result : add_revocations(renewal, stamped, buf_slice(&with_path), out, error);
 }
 
@@ -92,7 +92,7 @@ static int write_stamp(const struct renewal *renewal, const struct staged_stamp 
 		result = timestamp_valid_until(row.token, slice_make(NULL, 0), &row.stamped_at_us,
 		                               &row.valid_until_us, error);
 	if (!result)
-		result = timestamp_roots_keep(renewal->service, buf_slice(&stamped->path), error);
+		result = timestamp_roots_record(renewal->service, buf_slice(&stamped->path), error);
 	return result ? result
 	              : store_write_archive_timestamp(renewal->service->store, &row, staged->blocks,
 	                                              error);
@@ -177,8 +177,8 @@ static int read_roots(struct store *store, const struct staged_stamp *staged, st
 	return result == ERR_CORRUPT ? OK : result;
 }
 
-int renewal_take_back(const struct renewal *renewal, const struct staged_stamp *staged,
-                      int64_t from, struct error *error)
+int renewal_unstage(const struct renewal *renewal, const struct staged_stamp *staged, int64_t from,
+                    struct error *error)
 {
 	struct store *store = renewal->service->store;
 	int64_t block = 0;
@@ -191,7 +191,7 @@ int renewal_take_back(const struct renewal *renewal, const struct staged_stamp *
 		char stamp[24], number[24];
 		renewal_text(staged->stamp, stamp);
 		renewal_text(block, number);
-		log_warning("evidence_block_taken_back", "archive_timestamp", stamp, "block", number);
+		log_warning("evidence_block_unstaged", "archive_timestamp", stamp, "block", number);
 	}
 	return !result && renewal_stops(renewal) ? ERR_REFUSED : result;
 }
@@ -207,7 +207,7 @@ int renewal_close(const struct renewal *renewal, struct error *error)
 		result = read_roots(store, &staged, roots, &sound, error);
 	/* A damaged block would block the timestamping of everything else permanently. */
 	if (!result)
-		result = renewal_take_back(renewal, &staged, sound, error);
+		result = renewal_unstage(renewal, &staged, sound, error);
 	staged.blocks = sound;
 	if (!result && sound > 0)
 		result = stamp_blocks(renewal, &staged, roots, error);

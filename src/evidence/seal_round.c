@@ -51,20 +51,22 @@ void sealing_free(struct sealing *sealing)
 
 void sealing_begin_pass(struct sealing *sealing)
 {
-	sealing->ahead_count = sealing->newly_apart = 0;
+	sealing->ahead_count = sealing->new_quarantined = 0;
 	sealing->chain_failed = false;
 }
 
 void sealing_end_pass(struct sealing *sealing)
 {
 	struct counters *counters = &sealing->service->counters;
-	atomic_store(&counters->chains_apart, apart_count(&sealing->apart, clock_monotonic_us()));
+	atomic_store(&counters->chains_quarantined,
+	             quarantine_count_recent(&sealing->apart, clock_monotonic_us()));
 	atomic_store(&counters->chains_ahead, sealing->ahead_count);
 }
 
 /* ---- the round ---- */
 
-int sealing_room(struct sealing *sealing, bool *ret_staged, bool *ret_full, struct error *error)
+int sealing_get_capacity(struct sealing *sealing, bool *ret_staged, bool *ret_full,
+                         struct error *error)
 {
 	struct staged_round round;
 	int result = store_get_staged_round(sealing->service->store, &round, error);
@@ -116,7 +118,7 @@ static int64_t earliest_us(const struct staged_round *round)
 static void log_failures(const struct authority_failures *failures)
 {
 	for (size_t i = 0; i < failures->count; i++)
-		if (!failures->items[i].left_alone)
+		if (!failures->items[i].in_backoff)
 			log_warning("authority_failed", "authority", failures->items[i].name, "reason",
 			            failures->items[i].reason);
 }
@@ -167,9 +169,9 @@ static void timestamp_again(struct closing *closing, struct stamps *stamps)
 	struct authority_failures failures = {0};
 	struct error error = {0};
 	int64_t first_us = clock_monotonic_us();
-	int result = authorities_timestamp_apart(service->authorities, &closing->root,
-	                                         earliest_us(&closing->round), &stamps->first,
-	                                         &stamps->second, &failures, &error);
+	int result = authorities_timestamp_independent(service->authorities, &closing->root,
+	                                               earliest_us(&closing->round), &stamps->first,
+	                                               &stamps->second, &failures, &error);
 	int64_t between_us = clock_monotonic_us() - first_us;
 	struct slice head;
 	if (!result)
@@ -211,9 +213,9 @@ static int keep_paths(struct closing *closing, const struct stamps *stamps)
 	const struct authority_result *both[] = {&stamps->first, &stamps->second};
 	int result = OK;
 	for (size_t i = 0; !result && i < stamps->count; i++) {
-		result = token_path_keep(service->store, both[i], closing->error);
+		result = token_path_store(service->store, both[i], closing->error);
 		if (!result)
-			result = timestamp_roots_keep(service, buf_slice(&both[i]->path), closing->error);
+			result = timestamp_roots_record(service, buf_slice(&both[i]->path), closing->error);
 	}
 	return result;
 }

@@ -5,7 +5,7 @@
 #ifndef EVIDENCE_SEAL_ROUND_H
 #define EVIDENCE_SEAL_ROUND_H
 
-#include "service/apart.h"
+#include "service/quarantine.h"
 #include "service/service.h"
 #include "store/events/segments.h"
 
@@ -17,11 +17,11 @@ struct sealing {
 	size_t round_blocks;         /* maximum per round; ROUND_BLOCKS_MAX, less in tests */
 	int_fast64_t registered;     /* events registered when the last block was started */
 	struct sha256 *leaves;       /* leaves of one segment */
-	struct apart apart;          /* quarantine of chains that cannot be sealed */
-	size_t newly_apart;          /* chains added in the current pass */
-	bool chain_failed;     /* a chain failed in the current pass, for the first time or again */
-	size_t ahead_count;    /* chains too far ahead of the clock in the current pass */
-	int64_t told_ahead_us; /* last log message; monotonic; 0: never */
+	struct quarantine apart;          /* quarantine of chains that cannot be sealed */
+	size_t new_quarantined;      /* chains added in the current pass */
+	bool chain_failed;       /* a chain failed in the current pass, for the first time or again */
+	size_t ahead_count;      /* chains too far ahead of the clock in the current pass */
+	int64_t logged_ahead_us; /* last log message; monotonic; 0: never */
 };
 int sealing_init(struct sealing *sealing, struct service *service) MUST_CHECK;
 void sealing_free(struct sealing *sealing);
@@ -38,14 +38,14 @@ int seal_stage(struct sealing *sealing, struct unsealed_chain *chains, size_t co
                size_t *ret_taken, size_t *ret_segments, bool *ret_backlog, struct error *error)
 	MUST_CHECK;
 /* Returns whether anything is staged, by any node, and whether the staged round is full. */
-int sealing_room(struct sealing *sealing, bool *ret_staged, bool *ret_full, struct error *error)
-	MUST_CHECK;
+int sealing_get_capacity(struct sealing *sealing, bool *ret_staged, bool *ret_full,
+                         struct error *error) MUST_CHECK;
 /* Seals everything that is staged, by any node, under one timestamp; does nothing if nothing is
  * staged. ERR_REFUSED: another node was faster. */
 int seal_close(struct sealing *sealing, struct error *error) MUST_CHECK;
 /* Returns whether so many chains failed in this pass that it should end: a common cause is more
  * likely. */
-bool sealing_doubts(const struct sealing *sealing);
+bool sealing_is_suspect(const struct sealing *sealing);
 /* Updates the service's counters. */
 void sealing_end_pass(struct sealing *sealing);
 

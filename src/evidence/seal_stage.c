@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "evidence/seal_round.h"
 #include "seal/segment.h"
-#include "store/nodes/uncompared.h"
-#include "store/nodes/watch.h"
+#include "store/nodes/store_state.h"
+#include "store/nodes/unverified_clock.h"
 
 #define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
 /* Limits the segments per chain: a chain that grows faster than it is sealed must not delay the
@@ -26,7 +26,7 @@ struct staging {
 	struct error *error;
 	struct staged_round round; /* before this block */
 	struct clock_state clock;
-	struct uncompared uncompared;
+	struct unverified_clock unverified_clock;
 	int64_t now_us;    /* events received later are not sealed */
 	int64_t latest_us; /* latest reception time in the block */
 	struct segment_record *segments;
@@ -35,18 +35,18 @@ struct staging {
 	int64_t leaves; /* events and audit records */
 };
 
-bool sealing_doubts(const struct sealing *sealing)
+bool sealing_is_suspect(const struct sealing *sealing)
 {
-	return sealing->newly_apart >= NEWLY_APART_MAX;
+	return sealing->new_quarantined >= NEWLY_APART_MAX;
 }
 
 /* ---- one segment ---- */
 
 static const char *chain_text(int64_t chain)
 {
-	if (!chain_is_of_acts(chain))
+	if (!is_audit_chain(chain))
 		return mode_text(MODE_LIVE);
-	return chain == URGENT_ACTS_CHAIN ? SEAL_CHAIN_URGENT_ACTS : SEAL_CHAIN_ACTS;
+	return chain == URGENT_AUDIT_CHAIN ? SEAL_CHAIN_URGENT_AUDIT : SEAL_CHAIN_AUDIT;
 }
 
 /* Builds the segment ID: "seg_", the unique part of the channel ID, "n" and the number. For the
@@ -55,9 +55,9 @@ static const char *chain_text(int64_t chain)
 static void make_segment_id(const struct unsealed_chain *chain, char id[ID_SIZE])
 {
 	const char *own = strchr(chain->channel_id, '_');
-	char kind = !chain_is_of_acts(chain->chain)     ? 'n'
-	            : chain->chain == URGENT_ACTS_CHAIN ? 'u'
-	                                                : 'a';
+	char kind = !is_audit_chain(chain->chain)        ? 'n'
+	            : chain->chain == URGENT_AUDIT_CHAIN ? 'u'
+	                                                 : 'a';
 	/* Each segment has at least one event or record, so its number is within the range of
 	 * sequences. */
 	const int64_t number = (chain->sealed_segment + 1) & EVENT_SEQUENCE_MAX;
@@ -69,19 +69,19 @@ static void make_segment_id(const struct unsealed_chain *chain, char id[ID_SIZE]
 static int describe_clock(struct staging *staging, const struct segment_record *segment,
                           struct clock_state *ret)
 {
-	const struct uncompared *uncompared = &staging->uncompared;
-	bool concerned = uncompared->is && !chain_is_of_acts(segment->chain);
+	const struct unverified_clock *unverified_clock = &staging->unverified_clock;
+	bool concerned = unverified_clock->is && !is_audit_chain(segment->chain);
 	struct store *store = staging->sealing->service->store;
 	int64_t first, last;
 	int result = OK;
-	if (concerned && !uncompared->goes_on) {
+	if (concerned && !unverified_clock->goes_on) {
 		result = store_resolve_times(store, segment->account, segment->chain, 0,
-		                             uncompared->until_us + 1, &first, &last, staging->error);
+		                             unverified_clock->until_us + 1, &first, &last, staging->error);
 		concerned = !result && segment->first_sequence <= last;
 	}
 	*ret = staging->clock;
 	if (concerned)
-		ret->source = SEAL_CLOCK_NOT_COMPARED;
+		ret->source = SEAL_CLOCK_UNVERIFIED;
 	return result;
 }
 
@@ -122,10 +122,10 @@ static int read_leaves(struct staging *staging, const struct segment_record *seg
                        struct sha256 *leaves, struct sha256 *ret_before, struct sha256 *ret_last)
 {
 	struct store *store = staging->sealing->service->store;
-	if (chain_is_of_acts(segment->chain))
-		return store_read_act_hashes(store, segment->account, segment->chain,
-		                             segment->first_sequence, segment->last_sequence, leaves + 1,
-		                             ret_before, ret_last, staging->error);
+	if (is_audit_chain(segment->chain))
+		return store_read_audit_hashes(store, segment->account, segment->chain,
+		                               segment->first_sequence, segment->last_sequence, leaves + 1,
+		                               ret_before, ret_last, staging->error);
 	int result = store_read_chain_hashes(store, segment->account, segment->chain,
 	                                     segment->first_sequence - 1, segment->last_sequence,
 	                                     leaves, staging->error);
@@ -171,7 +171,7 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 	segment->nodes = slice_make(kept, node_count * sizeof *nodes);
 	staging->count++;
 	staging->leaves += count;
-	staging->events += chain_is_of_acts(chain->chain) ? 0 : count;
+	staging->events += is_audit_chain(chain->chain) ? 0 : count;
 	assert(segment->last_sequence <= chain->last_sequence);
 	chain->sealed_sequence = segment->last_sequence;
 	chain->sealed_segment = segment->number;
@@ -184,11 +184,11 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 static void quarantine_chain(struct sealing *sealing, int64_t account, int64_t chain,
                              const char *name, int result, const struct error *error)
 {
-	sealing->newly_apart += !apart_has(&sealing->apart, account, chain);
+	sealing->new_quarantined += !quarantine_has(&sealing->apart, account, chain);
 	sealing->chain_failed = true;
-	unsigned failures = apart_add(&sealing->apart, account, chain, clock_monotonic_us());
+	unsigned failures = quarantine_add(&sealing->apart, account, chain, clock_monotonic_us());
 	/* A single refusal may mean that another sealer was faster. */
-	if (!apart_tells(failures) || (result == ERR_REFUSED && failures == 1))
+	if (!quarantine_is_logged(failures) || (result == ERR_REFUSED && failures == 1))
 		return;
 	char times[16];
 	snprintf(times, sizeof times, "%u", failures);
@@ -203,7 +203,7 @@ static bool is_chains_own(const struct staging *staging, int64_t account, int64_
 	const struct sealing *sealing = staging->sealing;
 	int64_t number;
 	struct sha256 token_hash;
-	if (sealing_doubts(sealing) && !apart_has(&sealing->apart, account, chain))
+	if (sealing_is_suspect(sealing) && !quarantine_has(&sealing->apart, account, chain))
 		return false;
 	switch (result) {
 	case ERR_NO_MEMORY:
@@ -220,9 +220,9 @@ static void note_ahead(struct sealing *sealing, const struct unsealed_chain *cha
 {
 	int64_t now_us = clock_monotonic_us();
 	sealing->ahead_count++;
-	if (sealing->told_ahead_us && now_us - sealing->told_ahead_us < AHEAD_TOLD_EVERY_US)
+	if (sealing->logged_ahead_us && now_us - sealing->logged_ahead_us < AHEAD_TOLD_EVERY_US)
 		return;
-	sealing->told_ahead_us = now_us;
+	sealing->logged_ahead_us = now_us;
 	char seconds[24];
 	snprintf(seconds, sizeof seconds, "%" PRId64, lag_us / US_PER_SECOND);
 	log_error("chain_ahead_of_clock", "channel_id", chain->channel_id, "seconds", seconds);
@@ -259,7 +259,7 @@ static int add_chain(struct staging *staging, struct unsealed_chain *chain)
 {
 	/* The time of an audit record is always after that of the previous one, even after the clock
 	 * was set back. Records must not wait for the clock. */
-	int result = chain_is_of_acts(chain->chain) ? OK : cut_to_clock(staging, chain);
+	int result = is_audit_chain(chain->chain) ? OK : cut_to_clock(staging, chain);
 	for (int i = 0; i < BLOCK_CHAIN_SEGMENTS_MAX && !block_is_full(staging) && !result &&
 	                chain->sealed_sequence < chain->last_sequence;
 	     i++) {
@@ -280,7 +280,8 @@ static int gather(struct staging *staging, struct unsealed_chain *chains, size_t
 	int result = OK;
 	for (; taken < count && !block_is_full(staging) && !result; taken++) {
 		struct unsealed_chain *chain = &chains[taken];
-		if (apart_waits(&sealing->apart, chain->account, chain->chain, clock_monotonic_us()))
+		if (quarantine_is_waiting(&sealing->apart, chain->account, chain->chain,
+		                          clock_monotonic_us()))
 			continue;
 		result = add_chain(staging, chain);
 		if (result && is_chains_own(staging, chain->account, chain->chain, result)) {
@@ -313,9 +314,9 @@ static bool blame_segment(struct staging *staging, size_t failed, int result)
 
 static void release_chains(const struct staging *staging)
 {
-	struct apart *apart = &staging->sealing->apart;
+	struct quarantine *apart = &staging->sealing->apart;
 	for (size_t i = 0; i < staging->count && apart->count > 0; i++)
-		if (apart_remove(apart, staging->segments[i].account, staging->segments[i].chain))
+		if (quarantine_remove(apart, staging->segments[i].account, staging->segments[i].chain))
 			log_info("chain_sealing_resumed", "segment_id", staging->segments[i].segment_id);
 }
 
@@ -332,21 +333,21 @@ static size_t segments_limit(struct sealing *sealing, const struct staged_round 
 	return small ? sealing->small_block_segments : sealing->block_segments;
 }
 
-/* Checked once per round: the record of the uncompared clock is deleted when no affected event is
- * pending. */
+/* Checked once per round: the record of the unverified_clock clock is deleted when no affected
+ * event is pending. */
 static int read_uncompared(struct staging *staging)
 {
 	struct store *store = staging->sealing->service->store;
-	struct uncompared *uncompared = &staging->uncompared;
+	struct unverified_clock *unverified_clock = &staging->unverified_clock;
 	int64_t oldest_us;
-	int result = store_get_uncompared(store, uncompared, staging->error);
-	if (result || !uncompared->is || uncompared->goes_on || staging->round.blocks > 0)
+	int result = store_get_unverified_clock(store, unverified_clock, staging->error);
+	if (result || !unverified_clock->is || unverified_clock->goes_on || staging->round.blocks > 0)
 		return result;
 	result = store_oldest_pending(store, &oldest_us, staging->error);
-	if (result || (oldest_us != TIME_NONE && oldest_us <= uncompared->until_us))
+	if (result || (oldest_us != TIME_NONE && oldest_us <= unverified_clock->until_us))
 		return result;
-	uncompared->is = false;
-	return store_forget_uncompared(store, uncompared->until_us, staging->error);
+	unverified_clock->is = false;
+	return store_forget_unverified_clock(store, unverified_clock->until_us, staging->error);
 }
 
 static int stage(struct staging *staging, struct unsealed_chain *chains, size_t count,

@@ -6,7 +6,7 @@
 #include "evidence/timestamp_roots.h"
 #include "seal/authority.h"
 #include "seal/cms.h"
-#include "store/evidence/signers.h"
+#include "store/evidence/signer_records.h"
 
 #define LIST_MEMORY_MAX ((size_t)64 << 20)
 #define STATE_MAX ((size_t)8 << 20)
@@ -63,7 +63,7 @@ int signer_listing_is_due(struct service *service, bool *ret_due, struct error *
 		return OK;
 	int result = read_listing(service->store, &listing, error);
 	if (!result && listing.count > 0)
-		result = store_look_signer_list(service->store, &signed_last, error);
+		result = store_read_signer_list(service->store, &signed_last, error);
 	*ret_due = result == ERR_NOT_FOUND;
 	if (result == ERR_NOT_FOUND)
 		error_clear(error);
@@ -123,10 +123,10 @@ static int stamp(void *context, const struct sha256 *imprint, struct buf *out, s
 	int result =
 		authorities_timestamp(service->authorities, imprint, TIME_NONE, &stamped, NULL, error);
 	if (!result)
-		result = timestamp_roots_keep(service, buf_slice(&stamped.path), error);
+		result = timestamp_roots_record(service, buf_slice(&stamped.path), error);
 	return result ? result
-	              : timestamp_token_complete(buf_slice(&stamped.token), buf_slice(&stamped.path),
-	                                         out, error);
+	              : timestamp_token_add_certificates(buf_slice(&stamped.token),
+	                                                 buf_slice(&stamped.path), out, error);
 }
 
 /* Checks that the signed list can be read before it is published. */
@@ -161,7 +161,7 @@ int signer_listing_sign(struct service *service, struct error *error)
 	struct cms_signer signer = {service->signer, SIGNER_LIST};
 	int64_t now_us = clock_now_us();
 	buf_init(&text, SIGNER_LIST_TEXT_MAX);
-	buf_init(&made, CMS_LASTING_SIZE_MAX);
+	buf_init(&made, CMS_LT_SIZE_MAX);
 	int result = signers_check(service, error);
 	if (!result)
 		result = read_listing(service->store, &listing, error);

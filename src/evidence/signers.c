@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "store/evidence/signers.h"
+#include "store/evidence/signer_records.h"
 
 /* Time before the expiry of the present key at which the next one comes into force. */
 #define NEXT_TAKEN_BEFORE_US US_PER_DAY
@@ -45,9 +45,9 @@ static int index_of(const struct service *service, const struct sha256 *sha256)
 static int use(struct service *service, int index, struct error *error)
 {
 	char hex[2 * SHA256_SIZE + 1] = "";
-	if (index == signer_in_force(service->signer))
+	if (index == signer_active_key(service->signer))
 		return OK;
-	int result = signer_use(service->signer, index, error);
+	int result = signer_activate_key(service->signer, index, error);
 	if (result)
 		return result;
 	const struct signer_key *key = signer_get_key(service->signer, index);
@@ -58,7 +58,7 @@ static int use(struct service *service, int index, struct error *error)
 		return OK;
 	}
 	hex_encode(key->certificate.sha256.bytes, SHA256_SIZE, hex);
-	log_info("signer_taken", "sha256", hex, "subject", key->certificate.subject);
+	log_info("signer_activated", "sha256", hex, "subject", key->certificate.subject);
 	service_wake(service, WAKE_ISSUER);
 	return OK;
 }
@@ -87,7 +87,7 @@ static int take_next_in_time(struct service *service, struct error *error)
 {
 	const struct signer_key *present = signer_get_key(service->signer, SIGNER_PRESENT);
 	const struct signer_key *next = signer_get_key(service->signer, SIGNER_NEXT);
-	if (signer_in_force(service->signer) != SIGNER_PRESENT ||
+	if (signer_active_key(service->signer) != SIGNER_PRESENT ||
 	    !is_time_for(next, present, clock_now_us()))
 		return OK;
 	struct signer_candidate candidate = next_candidate(service);
@@ -101,15 +101,16 @@ static int take_next_in_time(struct service *service, struct error *error)
 static void watch_holder(struct service *service)
 {
 	struct error error = {0};
-	int result = signer_key_fails(service->signer) ? signer_probe(service->signer, &error) : OK;
+	int result =
+		signer_is_key_failing(service->signer) ? signer_probe(service->signer, &error) : OK;
 	bool fails = result != OK;
 	if (atomic_exchange(&service->signing_fails, fails) == fails)
 		return;
 	if (fails) {
-		log_error("signing_key_fails", "cause", error_reason(&error, result), "consequence",
+		log_error("signing_key_failed", "cause", error_reason(&error, result), "consequence",
 		          "certifications wait");
 	} else {
-		log_info("signing_key_signs");
+		log_info("signing_key_recovered");
 		service_wake(service, WAKE_ISSUER);
 	}
 }
@@ -139,8 +140,8 @@ static size_t order_keys(const struct signer_key *const keys[SIGNER_KEYS], bool 
 	return count;
 }
 
-int signers_try(struct store *store, const struct signer_key *const keys[SIGNER_KEYS],
-                bool development, struct error *error)
+int signers_check_keys(struct store *store, const struct signer_key *const keys[SIGNER_KEYS],
+                       bool development, struct error *error)
 {
 	struct signer_candidate candidates[SIGNER_KEYS];
 	int indexes[SIGNER_KEYS];
@@ -195,7 +196,7 @@ int signers_rotate(struct service *service, struct store *store, struct slice re
 	const struct signer_key *next = signer_get_key(service->signer, SIGNER_NEXT);
 	int64_t now_us = clock_now_us();
 	char time[TIME_TEXT_SIZE];
-	if (!next || signer_in_force(service->signer) == SIGNER_NEXT)
+	if (!next || signer_active_key(service->signer) == SIGNER_NEXT)
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_NO_NEXT, NULL);
 	if (!is_valid(next, now_us)) {
 		bool early = now_us < next->valid_from_us;

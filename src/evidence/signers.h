@@ -1,6 +1,6 @@
 /* Selects the key with which this node signs, and reports expiring certificates. The store names
- * the certificate in force for all nodes (store/evidence/signers.h). A node that has its key signs;
- * otherwise the node's certifications wait, while registration continues. */
+ * the certificate in force for all nodes (store/evidence/signer_records.h). A node that has its key
+ * signs; otherwise the node's certifications wait, while registration continues. */
 #ifndef EVIDENCE_SIGNERS_H
 #define EVIDENCE_SIGNERS_H
 
@@ -16,8 +16,8 @@ struct signer_candidate;
  * store, or the one in force is not valid now. */
 int signers_join(struct service *service, struct error *error) MUST_CHECK;
 /* Checks whether signers_join would accept these keys (NULL: absent) without writing anything. */
-int signers_try(struct store *store, const struct signer_key *const keys[SIGNER_KEYS],
-                bool development, struct error *error) MUST_CHECK;
+int signers_check_keys(struct store *store, const struct signer_key *const keys[SIGNER_KEYS],
+                       bool development, struct error *error) MUST_CHECK;
 /* To be called every few seconds. Follows the store, and brings the next key into force when the
  * present one is about to expire. ERR_* of the store or the signing process: the key in force is
  * kept. */

@@ -1,7 +1,7 @@
 #include "evidence/timestamp_roots.h"
 
 #include "seal/trust.h"
-#include "store/evidence/timestamp_roots.h"
+#include "store/evidence/timestamp_root_records.h"
 
 #define PATH_PEM_MAX ((size_t)1 << 20)
 #define LIST_MEMORY_MAX ((size_t)16 << 20)
@@ -17,8 +17,8 @@ static uint64_t name_of(struct slice path)
 
 static bool is_kept(struct service *service, uint64_t name)
 {
-	for (size_t i = 0; i < KEPT_ROOTS_MAX; i++)
-		if (atomic_load(&service->kept_roots[i]) == name)
+	for (size_t i = 0; i < RECORDED_ROOTS_MAX; i++)
+		if (atomic_load(&service->recorded_roots[i]) == name)
 			return true;
 	return false;
 }
@@ -26,15 +26,15 @@ static bool is_kept(struct service *service, uint64_t name)
 /* Uses a free slot, or replaces another entry, which is then only recorded again. */
 static void note_kept(struct service *service, uint64_t name)
 {
-	for (size_t i = 0; i < KEPT_ROOTS_MAX; i++) {
+	for (size_t i = 0; i < RECORDED_ROOTS_MAX; i++) {
 		uint64_t nothing = 0;
-		if (atomic_compare_exchange_strong(&service->kept_roots[i], &nothing, name))
+		if (atomic_compare_exchange_strong(&service->recorded_roots[i], &nothing, name))
 			return;
 	}
-	atomic_store(&service->kept_roots[name % KEPT_ROOTS_MAX], name);
+	atomic_store(&service->recorded_roots[name % RECORDED_ROOTS_MAX], name);
 }
 
-int timestamp_roots_keep(struct service *service, struct slice path, struct error *error)
+int timestamp_roots_record(struct service *service, struct slice path, struct error *error)
 {
 	BUF_AUTO struct buf pem, root;
 	struct certificate_facts facts;

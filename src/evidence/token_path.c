@@ -2,15 +2,15 @@
 
 #include "base/clock.h"
 
-int token_path_keep(struct store *store, const struct authority_result *stamped,
-                    struct error *error)
+int token_path_store(struct store *store, const struct authority_result *stamped,
+                     struct error *error)
 {
 	struct validation_object objects[TOKEN_OBJECTS_MAX];
 	size_t count = 0;
 	BUF_AUTO struct buf issuers;
 	buf_init(&issuers, TIMESTAMP_PATH_MAX);
 	struct slice token = buf_slice(&stamped->token);
-	int result = timestamp_path_beside(token, buf_slice(&stamped->path), &issuers, error);
+	int result = timestamp_missing_certificates(token, buf_slice(&stamped->path), &issuers, error);
 	if (result)
 		return result;
 	struct slice rest = buf_slice(&issuers), der;

@@ -4,10 +4,10 @@
 #define EVIDENCE_TOKEN_PATH_H
 
 #include "seal/authority.h"
-#include "store/events/validation.h"
+#include "store/events/validation_records.h"
 
 /* To be called before the round is written. */
-int token_path_keep(struct store *store, const struct authority_result *stamped,
-                    struct error *error) MUST_CHECK;
+int token_path_store(struct store *store, const struct authority_result *stamped,
+                     struct error *error) MUST_CHECK;
 
 #endif

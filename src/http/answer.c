@@ -2,11 +2,11 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "base/log_pace.h"
+#include "base/log_throttle.h"
 #include "console/console.h"
 #include "http/header.h"
 #include "http/html.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/object_stream.h"
 #include "http/request_head.h"
 
@@ -49,7 +49,7 @@ static bool is_page(const struct exchange *exchange)
 	const struct operation *operation = exchange->operation;
 	if (!operation && exchange->route)
 		operation = exchange->route->operations[METHOD_GET];
-	bool page = (operation && operation->page) || console_has(exchange);
+	bool page = (operation && operation->page) || console_has_path(exchange);
 	return page && !header_prefers_json(exchange->head.accept);
 }
 
@@ -58,9 +58,9 @@ static bool is_page(const struct exchange *exchange)
  * here. */
 static void log_incident(const struct exchange *exchange, int code, const char *incident_id)
 {
-	static struct log_pace pace = LOG_PACE(10, 1);
-	char omitted[LOG_PACE_NUMBER_SIZE];
-	if (!log_pace_take(&pace, clock_monotonic_us(), omitted))
+	static struct log_throttle pace = LOG_THROTTLE(10, 1);
+	char omitted[LOG_THROTTLE_NUMBER_SIZE];
+	if (!log_throttle_take(&pace, clock_monotonic_us(), omitted))
 		return;
 	const char *cause = exchange->error.cause;
 	log_write(code == ERR_CLOCK || code == ERR_BUSY ? LOG_INFO : LOG_ERROR, "request_failed",
@@ -80,7 +80,7 @@ void answer_incident(struct exchange *exchange, int code, const char *incident_i
 void answer_error(struct exchange *exchange, int code)
 {
 	struct error *error = &exchange->error;
-	code = memory_refusal(exchange, code);
+	code = memory_error(exchange, code);
 	memory_allow_refusal(exchange);
 	if (error->code != code) {
 		error_clear(error);
@@ -105,8 +105,8 @@ void answer_error(struct exchange *exchange, int code)
 	error_json(&said, &exchange->out);
 	struct console_answer drawn;
 	bool as_page = is_page(exchange);
-	bool in_console =
-		as_page && console_has(exchange) && console_draw_error(exchange, code, incident_id, &drawn);
+	bool in_console = as_page && console_has_path(exchange) &&
+	                  console_answer_error(exchange, code, incident_id, &drawn);
 	if (as_page && !in_console && !buf_check(&exchange->out))
 		html_error(exchange, status);
 	/* An answer that cannot be created is an internal error. */
@@ -185,7 +185,7 @@ static void collect(struct exchange *exchange, struct header_list *list)
 	for (int i = 0; i < answer->extra_count; i++)
 		put(list, answer->extra[i][0], answer->extra[i][1]);
 	if (is_secure(exchange))
-		put(list, TLS_STAYS_NAME, TLS_STAYS);
+		put(list, HSTS_NAME, HSTS_VALUE);
 	if (exchange->draining)
 		put(list, "Connection", "close");
 }
@@ -304,7 +304,7 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 		drop_arena(exchange);
 		budget_release(&exchange->memory.budget);
 	}
-	client_is_answered(exchange->client, clock_monotonic_us());
+	client_mark_answered(exchange->client, clock_monotonic_us());
 	return result;
 }
 
@@ -348,7 +348,7 @@ static void write_direct(struct exchange *exchange, struct buf *text)
 		buf_add_slice(text, answer->body);
 }
 
-bool answer_say_now(struct exchange *exchange)
+bool answer_send_now(struct exchange *exchange)
 {
 	BUF_AUTO struct buf text;
 	bool whole = false;
@@ -356,7 +356,7 @@ bool answer_say_now(struct exchange *exchange)
 	write_direct(exchange, &text);
 	/* Does not block: a client that has not read earlier data receives nothing. */
 	if (buf_check(&text) == 0)
-		whole = client_say_last(exchange->client, buf_slice(&text));
-	exchange->step = STEP_SAID;
+		whole = client_send_last(exchange->client, buf_slice(&text));
+	exchange->step = STEP_SENT;
 	return whole;
 }

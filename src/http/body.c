@@ -2,9 +2,9 @@
 
 #include "base/utf8.h"
 #include "http/header.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 
-int memory_refuse(struct error *error)
+int memory_set_refused(struct error *error)
 {
 	return error_cause(error, ERR_UNAVAILABLE,
 	                   "http.body_memory or the account's share of it is exhausted");
@@ -15,11 +15,11 @@ size_t body_largest(const struct exchange *exchange)
 	return memory_largest(exchange->server);
 }
 
-int body_expect(struct exchange *exchange, uint64_t size, struct error *error)
+int body_admit(struct exchange *exchange, uint64_t size, struct error *error)
 {
 	if (size > BODY_HELD_MAX)
 		size = BODY_HELD_MAX;
-	return memory_expect(&exchange->memory, (size_t)size) ? 0 : memory_refuse(error);
+	return memory_is_available(&exchange->memory, (size_t)size) ? 0 : memory_set_refused(error);
 }
 
 /* Replaces the accounted size by `now` bytes. */
@@ -37,7 +37,8 @@ int body_count(struct exchange *exchange, struct error *error)
 {
 	struct budget *budget = &exchange->memory.budget;
 	size_t now = checked_file_held(exchange->checked);
-	return count(budget, MEMORY_CHECK, &exchange->check_counted, now) ? 0 : memory_refuse(error);
+	return count(budget, MEMORY_CHECK, &exchange->check_counted, now) ? 0
+	                                                                  : memory_set_refused(error);
 }
 
 void body_release(struct exchange *exchange)
@@ -50,13 +51,15 @@ int body_collect(struct exchange *exchange, struct slice part, struct error *err
 	buf_add_slice(&exchange->body, part);
 	if (!buf_check(&exchange->body))
 		return 0;
-	return exchange->memory.budget.refused ? memory_refuse(error)
+	return exchange->memory.budget.refused ? memory_set_refused(error)
 	                                       : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 }
 
 int memory_reserve_answer(struct exchange *exchange, size_t size, struct error *error)
 {
-	return budget_reserve(&exchange->memory.budget, MEMORY_ANSWER, size) ? 0 : memory_refuse(error);
+	return budget_reserve(&exchange->memory.budget, MEMORY_ANSWER, size)
+	           ? 0
+	           : memory_set_refused(error);
 }
 
 void memory_allow_refusal(struct exchange *exchange)
@@ -66,11 +69,11 @@ void memory_allow_refusal(struct exchange *exchange)
 		budget->allowance += REFUSAL_ROOM;
 }
 
-int memory_refusal(struct exchange *exchange, int code)
+int memory_error(struct exchange *exchange, int code)
 {
 	if (code != ERR_NO_MEMORY || !exchange->memory.budget.refused)
 		return code;
-	return memory_refuse(&exchange->error);
+	return memory_set_refused(&exchange->error);
 }
 
 /* ---- refusals ---- */

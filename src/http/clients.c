@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "http/internal.h"
+#include "http/http_internal.h"
 
 #define BYTES_PER_SECOND (16 * 1024)
 /* distinguishes their buckets from those of addresses */
@@ -19,13 +19,13 @@
 
 /* ---- lists ---- */
 
-static void leave(struct client_list *list, struct client *client)
+static void leave(struct client_queue *list, struct client *client)
 {
 	*(client->previous ? &client->previous->next : &list->first) = client->next;
 	*(client->next ? &client->next->previous : &list->last) = client->previous;
 }
 
-static void join(struct client_list *list, struct client *client)
+static void join(struct client_queue *list, struct client *client)
 {
 	client->next = NULL;
 	client->previous = list->last;
@@ -33,7 +33,7 @@ static void join(struct client_list *list, struct client *client)
 	list->last = client;
 }
 
-static struct client_list *list_of(struct client *client)
+static struct client_queue *list_of(struct client *client)
 {
 	return client->is_idle ? &client->loop->idle : &client->loop->busy;
 }
@@ -43,14 +43,14 @@ static void become(struct client *client, bool idle, int64_t now_us)
 	leave(list_of(client), client);
 	client->is_idle = idle;
 	client->since_us = now_us;
-	client->answered_us = client->waits_us = client->excused_us = 0;
-	client->head_since_us = client->look_at_us = 0;
+	client->answered_us = client->waits_us = client->service_wait_us = 0;
+	client->head_since_us = client->check_at_us = 0;
 	join(list_of(client), client);
 }
 
 static bool become_in_table(struct client *client, enum connection_kind kind, int64_t now_us)
 {
-	return connection_become(client->loop->connections, &client->entry, kind, now_us);
+	return connection_set_kind(client->loop->connections, &client->entry, kind, now_us);
 }
 
 /* ---- cutting ---- */
@@ -65,14 +65,14 @@ static bool say_last(struct client *client, struct slice text)
 {
 	ssize_t sent;
 	if (client->loop->tls)
-		return client->tls && tls_say_last(client->tls, text);
+		return client->tls && tls_send_last(client->tls, text);
 	do
 		sent = send(client->descriptor, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
 	return sent == (ssize_t)text.size;
 }
 
-bool client_say_last(struct client *client, struct slice text)
+bool client_send_last(struct client *client, struct slice text)
 {
 	bool whole = say_last(client, text);
 	shutdown(client->descriptor, SHUT_WR);
@@ -165,8 +165,8 @@ static int enter(struct http_server *server, struct client *client, int descript
 	};
 	if (server->loops[0].tls && !allows_handshake(server, &origin, client->since_us))
 		return ERR_RATE_LIMITED;
-	return connection_enter(server->connections, &client->entry, &origin, descriptor,
-	                        client->since_us);
+	return connection_add(server->connections, &client->entry, &origin, descriptor,
+	                      client->since_us);
 }
 
 struct client *client_accept(struct http_server *server, int descriptor,
@@ -199,7 +199,7 @@ static void clear_fresh(struct client *client)
 static void count_handshake(const struct client *client)
 {
 	struct metrics *metrics = &client->loop->server->metrics;
-	if (client->loop->tls && !tls_has_shaken_hands(client->tls))
+	if (client->loop->tls && !tls_is_established(client->tls))
 		atomic_fetch_add_explicit(&metrics->tls_handshakes_failed, 1, memory_order_relaxed);
 }
 
@@ -211,7 +211,7 @@ static void client_free(struct client *client)
 	tls_end(client->tls);
 	if (client->forwarded)
 		connection_forward_end(loop->connections, client->forwarded);
-	connection_leave(loop->connections, &client->entry);
+	connection_remove(loop->connections, &client->entry);
 	atomic_fetch_sub_explicit(&loop->connection_count, 1, memory_order_relaxed);
 	count(loop->server, loop, -1);
 	free(client);
@@ -230,25 +230,25 @@ static void take(struct loop_item *item)
 		close(descriptor);
 		return;
 	}
-	client->next = loop->coming_clients;
-	loop->coming_clients = client;
+	client->next = loop->added_clients;
+	loop->added_clients = client;
 	MHD_add_connection(loop->daemon, client->descriptor, (struct sockaddr *)&client->address,
 	                   client->address_size);
 }
 
-void client_give(struct client *client, struct loop *loop)
+void client_pass(struct client *client, struct loop *loop)
 {
 	client->loop = loop;
 	client->item.take = take;
 	atomic_fetch_add_explicit(&loop->connection_count, 1, memory_order_relaxed);
-	loop_give(loop, &client->item);
+	loop_post(loop, &client->item);
 }
 
-void clients_forget_failed(struct loop *loop)
+void clients_free_rejected(struct loop *loop)
 {
-	while (loop->coming_clients) {
-		struct client *client = loop->coming_clients;
-		loop->coming_clients = client->next;
+	while (loop->added_clients) {
+		struct client *client = loop->added_clients;
+		loop->added_clients = client->next;
 		client_free(client);
 	}
 }
@@ -263,7 +263,7 @@ static int descriptor_of(struct MHD_Connection *connection)
 /* Returns the passed client with that descriptor. */
 static struct client *take_coming(struct loop *loop, int descriptor)
 {
-	struct client **at = &loop->coming_clients;
+	struct client **at = &loop->added_clients;
 	while (*at && (*at)->descriptor != descriptor)
 		at = &(*at)->next;
 	struct client *client = *at;
@@ -287,8 +287,8 @@ static struct client *client_of_operator(struct loop *loop, struct MHD_Connectio
 	client->descriptor = descriptor_of(connection);
 	client->is_fresh = false;
 	atomic_fetch_add_explicit(&loop->connection_count, 1, memory_order_relaxed);
-	if (connection_enter(loop->connections, &client->entry, &any, client->descriptor,
-	                     client->since_us)) {
+	if (connection_add(loop->connections, &client->entry, &any, client->descriptor,
+	                   client->since_us)) {
 		if (!loop->tls)
 			(void)!send(client->descriptor, full, strlen(full), MSG_NOSIGNAL | MSG_DONTWAIT);
 		atomic_store(&client->entry.is_cut, true);
@@ -297,7 +297,7 @@ static struct client *client_of_operator(struct loop *loop, struct MHD_Connectio
 	return client;
 }
 
-struct client *client_begin(struct loop *loop, struct MHD_Connection *connection)
+struct client *client_attach(struct loop *loop, struct MHD_Connection *connection)
 {
 	struct client *client = loop->is_operators ? client_of_operator(loop, connection)
 	                                           : take_coming(loop, descriptor_of(connection));
@@ -314,43 +314,43 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 
 void client_end(struct client *client)
 {
-	tls_is_gone(client->tls);
+	tls_session_closed(client->tls);
 	if (client->exchange)
-		request_dropped(client);
+		request_connection_lost(client);
 	leave(list_of(client), client);
 	client_free(client);
 }
 
 /* ---- requests ---- */
 
-void client_begins_request(struct client *client, int64_t now_us)
+void client_begin_request(struct client *client, int64_t now_us)
 {
-	tls_has_request(client->tls);
+	tls_begin_request(client->tls);
 	int64_t head_since_us = client->head_since_us;
 	clear_fresh(client);
 	become(client, false, head_since_us ? head_since_us : now_us);
 }
 
-bool client_has_head(struct client *client)
+bool client_finish_head(struct client *client)
 {
 	return become_in_table(client, CONNECTION_BUSY, client->since_us);
 }
 
-bool client_has_request(struct client *client)
+bool client_finish_request(struct client *client)
 {
-	return client->entry.kind == CONNECTION_BUSY || client_has_head(client);
+	return client->entry.kind == CONNECTION_BUSY || client_finish_head(client);
 }
 
-void client_is_refused(struct client *client, int64_t now_us)
+void client_mark_refused(struct client *client, int64_t now_us)
 {
 	if (client->entry.kind == CONNECTION_BUSY && !client->by_proxy)
 		become_in_table(client, CONNECTION_SLOW, now_us);
 }
 
-void client_is_answered(struct client *client, int64_t now_us)
+void client_mark_answered(struct client *client, int64_t now_us)
 {
 	client->answered_us = now_us;
-	client->excused_us = 0;
+	client->service_wait_us = 0;
 }
 
 static void end_forwarded(struct client *client)
@@ -360,27 +360,27 @@ static void end_forwarded(struct client *client)
 	client->forwarded = 0;
 }
 
-void client_ends_request(struct client *client, int64_t now_us)
+void client_end_request(struct client *client, int64_t now_us)
 {
 	end_forwarded(client);
 	client->bytes = BYTES_UNKNOWN;
 	become(client, become_in_table(client, CONNECTION_IDLE, now_us), now_us);
 }
 
-void client_waits(struct client *client, int64_t now_us)
+void client_begin_wait(struct client *client, int64_t now_us)
 {
 	client->waits_us = now_us;
 	if (client->entry.kind == CONNECTION_SLOW)
 		become_in_table(client, CONNECTION_BUSY, now_us);
 }
 
-void client_goes_on(struct client *client, int64_t now_us)
+void client_end_wait(struct client *client, int64_t now_us)
 {
-	client->excused_us += now_us - client->waits_us;
+	client->service_wait_us += now_us - client->waits_us;
 	client->waits_us = 0;
 }
 
-int client_comes_from(struct client *client, uint64_t address)
+int client_count_forwarded(struct client *client, uint64_t address)
 {
 	int64_t limit = client->loop->server->service->settings->http_connections_per_address;
 	int result = connection_forward(client->loop->connections, address, limit);
@@ -399,7 +399,7 @@ static bool is_stuck(struct client *client)
 	const struct exchange *exchange = client->exchange;
 	int unread = 0;
 	bool may_be = exchange->head.chunked && !client->answered_us &&
-	              (exchange->step == STEP_BODY || exchange->step == STEP_SWALLOW);
+	              (exchange->step == STEP_BODY || exchange->step == STEP_DISCARD);
 	if (may_be && ioctl(client->descriptor, FIONREAD, &unread) == 0)
 		unread += tls_unread(client->tls);
 	bool stays = unread > 0 && unread == client->unread && exchange->body_seen == client->seen;
@@ -421,7 +421,7 @@ static void end_stuck(struct client *client)
 	struct exchange *exchange = client->exchange;
 	answer_error(exchange, error_set(&exchange->error, ERR_VALIDATION, MSG_HTTP_CHUNK, NULL));
 	client_discard(client);
-	(void)answer_say_now(exchange);
+	(void)answer_send_now(exchange);
 	cut(client, "");
 	set_short_timeout(client);
 }
@@ -439,7 +439,8 @@ static int64_t transfer_deadline_us(const struct client *client)
 	else if (exchange->step != STEP_HEAD)
 		bytes = (int64_t)exchange->body_seen;
 	int64_t from_us = client->answered_us ? client->answered_us : client->since_us;
-	return from_us + client->excused_us + timeout_us + bytes * US_PER_SECOND / BYTES_PER_SECOND;
+	return from_us + client->service_wait_us + timeout_us +
+	       bytes * US_PER_SECOND / BYTES_PER_SECOND;
 }
 
 /* Returns the number of received bytes; BYTES_UNKNOWN: not available from the system. */
@@ -457,7 +458,7 @@ static int64_t bytes_come(const struct client *client)
  * complete. */
 static void check_for_head(struct client *client, int64_t timeout_us, int64_t now_us)
 {
-	client->look_at_us = now_us + timeout_us / HEAD_CHECKS;
+	client->check_at_us = now_us + timeout_us / HEAD_CHECKS;
 	int64_t bytes = bytes_come(client);
 	if (client->bytes == BYTES_UNKNOWN)
 		client->bytes = bytes;
@@ -475,13 +476,13 @@ static void check_idle(struct client *client, int64_t now_us)
 	if (client_is_cut(client))
 		return;
 	/* A handshake with the first request line has the timeout of a head. */
-	bool is_silent = tls_is_silent(client->tls) && client->since_us + timeout_us < now_us;
+	bool is_silent = tls_has_no_request(client->tls) && client->since_us + timeout_us < now_us;
 	if (is_silent || client->since_us + settings->http_idle_timeout < now_us) {
 		cut(client, "");
 		become(client, false, now_us);
 		return;
 	}
-	if (client->look_at_us <= now_us)
+	if (client->check_at_us <= now_us)
 		check_for_head(client, timeout_us, now_us);
 	if (client->head_since_us && client->head_since_us + timeout_us < now_us) {
 		client->is_late = true;
@@ -497,8 +498,8 @@ static bool is_slow(const struct client *client, int64_t now_us)
 		return false;
 	enum step step = client->exchange->step;
 	int64_t from_us = client->answered_us ? client->answered_us : client->since_us;
-	return from_us + client->excused_us + SLOW_AFTER_US < now_us &&
-	       (client->answered_us || step == STEP_BODY || step == STEP_SWALLOW || step == STEP_SAID);
+	return from_us + client->service_wait_us + SLOW_AFTER_US < now_us &&
+	       (client->answered_us || step == STEP_BODY || step == STEP_DISCARD || step == STEP_SENT);
 }
 
 static void check_busy(struct client *client, int64_t now_us)
@@ -513,7 +514,7 @@ static void check_busy(struct client *client, int64_t now_us)
 	if (is_stuck(client)) {
 		end_stuck(client);
 	} else if (transfer_deadline_us(client) < now_us) {
-		client->is_late = !client->answered_us && exchange->step != STEP_SAID;
+		client->is_late = !client->answered_us && exchange->step != STEP_SENT;
 		cut(client, client->is_late ? too_slow : NULL);
 	} else if (exchange->step == STEP_HEAD && client->entry.kind == CONNECTION_IDLE) {
 		become_in_table(client, CONNECTION_UNFINISHED, client->since_us);
@@ -522,7 +523,7 @@ static void check_busy(struct client *client, int64_t now_us)
 	}
 }
 
-void clients_look(struct loop *loop, int64_t now_us)
+void clients_check_timeouts(struct loop *loop, int64_t now_us)
 {
 	struct client *next;
 	for (struct client *client = loop->idle.first; client; client = next) {

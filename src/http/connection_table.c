@@ -24,18 +24,18 @@ struct entry_list {
 };
 
 /* An address with connections. */
-struct connection_holder {
+struct connection_address {
 	uint64_t address;
 	bool is_proxy;
 	size_t held;
-	struct connection_holder *next; /* next in the bucket */
+	struct connection_address *next; /* next in the bucket */
 	struct entry_list entries[CONNECTION_KINDS];
 	/* List of the addresses with the same number of the kind. */
-	struct connection_holder *equal_previous[CONNECTION_KINDS], *equal_next[CONNECTION_KINDS];
+	struct connection_address *equal_previous[CONNECTION_KINDS], *equal_next[CONNECTION_KINDS];
 };
 
 struct holder_list {
-	struct connection_holder *first, *last;
+	struct connection_address *first, *last;
 };
 
 /* The addresses by their number of connections of a kind. Among equal numbers, the address that
@@ -58,7 +58,7 @@ struct connection_table {
 	_Atomic int64_t *cut;
 	struct group groups[2];
 	struct shares *forwarded;
-	struct connection_holder *buckets[BUCKETS];
+	struct connection_address *buckets[BUCKETS];
 };
 
 /* ---- creation ---- */
@@ -102,7 +102,7 @@ void connection_table_free(struct connection_table *table)
 
 /* ---- the addresses with the most connections ---- */
 
-static void rank(struct ranking *ranking, struct connection_holder *holder, int kind)
+static void rank(struct ranking *ranking, struct connection_address *holder, int kind)
 {
 	size_t count = holder->entries[kind].count;
 	if (count == 0)
@@ -116,14 +116,14 @@ static void rank(struct ranking *ranking, struct connection_holder *holder, int 
 		ranking->most = count;
 }
 
-static void unrank(struct ranking *ranking, struct connection_holder *holder, int kind)
+static void unrank(struct ranking *ranking, struct connection_address *holder, int kind)
 {
 	size_t count = holder->entries[kind].count;
 	if (count == 0)
 		return;
 	struct holder_list *equals = &ranking->by_count[count];
-	struct connection_holder *previous = holder->equal_previous[kind];
-	struct connection_holder *next = holder->equal_next[kind];
+	struct connection_address *previous = holder->equal_previous[kind];
+	struct connection_address *next = holder->equal_next[kind];
 	*(previous ? &previous->equal_next[kind] : &equals->first) = next;
 	*(next ? &next->equal_previous[kind] : &equals->last) = previous;
 }
@@ -136,7 +136,7 @@ static void settle(struct ranking *ranking)
 }
 
 static struct group *group_of(struct connection_table *table,
-                              const struct connection_holder *holder)
+                              const struct connection_address *holder)
 {
 	return &table->groups[holder->is_proxy];
 }
@@ -196,10 +196,10 @@ static void leave(struct connection_table *table, struct connection_entry *entry
 
 /* ---- addresses ---- */
 
-static struct connection_holder **find(struct connection_table *table, uint64_t address,
-                                       bool is_proxy)
+static struct connection_address **find(struct connection_table *table, uint64_t address,
+                                        bool is_proxy)
 {
-	struct connection_holder **at = &table->buckets[address & (BUCKETS - 1)];
+	struct connection_address **at = &table->buckets[address & (BUCKETS - 1)];
 	while (*at && ((*at)->address != address || (*at)->is_proxy != is_proxy))
 		at = &(*at)->next;
 	return at;
@@ -208,14 +208,14 @@ static struct connection_holder **find(struct connection_table *table, uint64_t 
 /* Removes the entry, and its address if it has no other entry. */
 static void forget(struct connection_table *table, struct connection_entry *entry)
 {
-	struct connection_holder *holder = entry->holder;
+	struct connection_address *holder = entry->holder;
 	leave(table, entry);
 	entry->holder = NULL;
 	assert(table->held > 0 && holder->held > 0);
 	table->held--;
 	if (--holder->held > 0)
 		return;
-	struct connection_holder **at = find(table, holder->address, holder->is_proxy);
+	struct connection_address **at = find(table, holder->address, holder->is_proxy);
 	*at = holder->next;
 	free(holder);
 }
@@ -231,7 +231,7 @@ static void shut(const struct connection_entry *entry, const char *text)
 	shutdown(entry->descriptor, SHUT_RDWR);
 }
 
-/* Cuts the connection. Its descriptor cannot be closed meanwhile, because connection_leave takes
+/* Cuts the connection. Its descriptor cannot be closed meanwhile, because connection_remove takes
  * the lock first. */
 static void cut(struct connection_table *table, struct connection_entry *entry, const char *text)
 {
@@ -282,7 +282,7 @@ static struct connection_entry *choose_victim(const struct connection_table *tab
 	return chosen ? chosen : choose_victim_in(&table->groups[true], now_us);
 }
 
-static struct connection_entry *choose_own_victim(const struct connection_holder *holder)
+static struct connection_entry *choose_own_victim(const struct connection_address *holder)
 {
 	struct connection_entry *chosen = holder->entries[CONNECTION_UNFINISHED].first;
 	if (!chosen)
@@ -294,7 +294,7 @@ static struct connection_entry *choose_own_victim(const struct connection_holder
 
 /* Evicts a connection if the table is full. `newcomer` is NULL for an address without
  * connections. */
-static bool evict_if_full(struct connection_table *table, const struct connection_holder *newcomer,
+static bool evict_if_full(struct connection_table *table, const struct connection_address *newcomer,
                           int64_t now_us)
 {
 	if (table->held < table->held_max)
@@ -313,7 +313,7 @@ static bool evict_if_full(struct connection_table *table, const struct connectio
 static int enter(struct connection_table *table, struct connection_entry *entry,
                  const struct connection_origin *origin, int64_t now_us)
 {
-	struct connection_holder **at = find(table, origin->address, origin->is_proxy);
+	struct connection_address **at = find(table, origin->address, origin->is_proxy);
 	if (*at && !origin->is_proxy && (int64_t)(*at)->held >= origin->limit)
 		return ERR_RATE_LIMITED;
 	if (!evict_if_full(table, *at, now_us))
@@ -336,8 +336,8 @@ static int enter(struct connection_table *table, struct connection_entry *entry,
 	return 0;
 }
 
-int connection_enter(struct connection_table *table, struct connection_entry *entry,
-                     const struct connection_origin *origin, int descriptor, int64_t now_us)
+int connection_add(struct connection_table *table, struct connection_entry *entry,
+                   const struct connection_origin *origin, int descriptor, int64_t now_us)
 {
 	entry->descriptor = descriptor;
 	pthread_mutex_lock(&table->lock);
@@ -358,8 +358,8 @@ bool connection_set_descriptor(struct connection_table *table, struct connection
 	return !is_cut;
 }
 
-bool connection_become(struct connection_table *table, struct connection_entry *entry,
-                       enum connection_kind kind, int64_t now_us)
+bool connection_set_kind(struct connection_table *table, struct connection_entry *entry,
+                         enum connection_kind kind, int64_t now_us)
 {
 	pthread_mutex_lock(&table->lock);
 	bool counts = entry->holder;
@@ -385,7 +385,7 @@ bool connection_cut(struct connection_table *table, struct connection_entry *ent
 	return counts;
 }
 
-bool connection_make_room(struct connection_table *table, int64_t now_us)
+bool connection_evict(struct connection_table *table, int64_t now_us)
 {
 	pthread_mutex_lock(&table->lock);
 	struct connection_entry *chosen = choose_victim(table, now_us);
@@ -395,7 +395,7 @@ bool connection_make_room(struct connection_table *table, int64_t now_us)
 	return chosen;
 }
 
-void connection_leave(struct connection_table *table, struct connection_entry *entry)
+void connection_remove(struct connection_table *table, struct connection_entry *entry)
 {
 	pthread_mutex_lock(&table->lock);
 	if (entry->holder)
@@ -422,6 +422,6 @@ int connection_forward(struct connection_table *table, uint64_t address, int64_t
 void connection_forward_end(struct connection_table *table, uint64_t address)
 {
 	pthread_mutex_lock(&table->lock);
-	share_give(table->forwarded, address, 1);
+	share_release(table->forwarded, address, 1);
 	pthread_mutex_unlock(&table->lock);
 }

@@ -35,11 +35,11 @@ enum connection_kind {
 };
 #define CONNECTION_KINDS CONNECTION_BUSY /* kinds that can be evicted */
 
-struct connection_holder;
+struct connection_address;
 
 /* Embedded in the owner's state of the connection. */
 struct connection_entry {
-	struct connection_holder *holder; /* NULL: not in the table, or cut */
+	struct connection_address *holder; /* NULL: not in the table, or cut */
 	enum connection_kind kind;
 	int descriptor; /* shut down when cut; -1: not set at present */
 	int64_t since_us;
@@ -63,25 +63,25 @@ struct connection_origin {
 /* Adds an unfinished connection with that descriptor; if the table is full, evicts another one.
  * ERR_RATE_LIMITED: the address has reached its limit; ERR_BUSY: the table is full; ERR_NO_MEMORY.
  * `now_us` is monotonic. */
-int connection_enter(struct connection_table *table, struct connection_entry *entry,
-                     const struct connection_origin *origin, int descriptor, int64_t now_us)
+int connection_add(struct connection_table *table, struct connection_entry *entry,
+                   const struct connection_origin *origin, int descriptor, int64_t now_us)
 	MUST_CHECK;
 /* Sets the descriptor. If the connection was cut meanwhile, it is shut down now. False: it is
  * cut. */
 bool connection_set_descriptor(struct connection_table *table, struct connection_entry *entry,
                                int descriptor);
 /* Changes the kind of the connection. False: it is cut, and its kind is unchanged. */
-bool connection_become(struct connection_table *table, struct connection_entry *entry,
-                       enum connection_kind kind, int64_t now_us);
+bool connection_set_kind(struct connection_table *table, struct connection_entry *entry,
+                         enum connection_kind kind, int64_t now_us);
 /* Sends `text` without blocking and shuts down the connection; the owner notices this at the
  * socket. False: it was already cut. */
 bool connection_cut(struct connection_table *table, struct connection_entry *entry,
                     const char *text);
 /* Cuts the connection that is first in the eviction order. False: there is none. */
-bool connection_make_room(struct connection_table *table, int64_t now_us);
+bool connection_evict(struct connection_table *table, int64_t now_us);
 /* Removes the connection. Call before its descriptor is closed or reused. The entry need not be in
  * the table. */
-void connection_leave(struct connection_table *table, struct connection_entry *entry);
+void connection_remove(struct connection_table *table, struct connection_entry *entry);
 
 /* Returns the number of connections of each kind. */
 void connection_count(struct connection_table *table, size_t ret_counts[CONNECTION_KINDS + 1]);

@@ -13,7 +13,7 @@ static bool begins_like_key(struct slice text, const char *prefix)
 	return memcmp(text.data + size, "_live_", 6) == 0 || memcmp(text.data + size, "_test_", 6) == 0;
 }
 
-bool credential_misplaced(struct slice name, struct slice value, const char *prefix)
+bool credential_is_misplaced(struct slice name, struct slice value, const char *prefix)
 {
 	static const char *const names[] = {
 		"X-API-Key",    "API-Key",    "ApiKey",         "X-ApiKey",     "X-API-Token",

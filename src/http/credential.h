@@ -16,6 +16,6 @@ int credential_find(const struct head *head, struct slice query, const char *pre
 	MUST_CHECK;
 /* Returns whether a header that is not evaluated commonly carries keys in other APIs, or contains a
  * key of this service. */
-bool credential_misplaced(struct slice name, struct slice value, const char *prefix);
+bool credential_is_misplaced(struct slice name, struct slice value, const char *prefix);
 
 #endif

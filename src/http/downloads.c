@@ -1,5 +1,5 @@
 /* GET /v1/downloads/{certification_id}/{name}: downloads of issued files by link. */
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/representation.h"
 #include "issue/links.h"
 

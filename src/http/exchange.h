@@ -2,7 +2,7 @@
  *
  * An exchange belongs to the thread of its loop. While it waits (`waiting`), its connection is
  * suspended, or `kept`, and the exchange belongs to the thread that works on it, a worker or the
- * sequencer, until that thread returns it with loop_complete. If http.deadline passes first, the
+ * sequencer, until that thread returns it with loop_return. If http.deadline passes first, the
  * connection continues with a new exchange that answers 503. The old exchange is `abandoned`: when
  * it is returned, it is only cleaned up and freed. The same happens if a kept connection breaks. */
 #ifndef HTTP_EXCHANGE_H
@@ -17,7 +17,7 @@
 #include "http/clients.h"
 #include "http/loop.h"
 #include "http/memory.h"
-#include "http/query.h"
+#include "http/query_parameters.h"
 #include "http/upload_space.h"
 #include "http/worker.h"
 #include "service/event_body.h"
@@ -84,9 +84,9 @@ enum step {
 	STEP_HEAD,    /* the request line has arrived */
 	STEP_KEY,     /* the key lookup has completed */
 	STEP_BODY,    /* the operation reads the body */
-	STEP_SWALLOW, /* the body is discarded; the answer is sent after it */
+	STEP_DISCARD, /* the body is discarded; the answer is sent after it */
 	/* answered directly on the socket while the body still arrives; the connection is closed */
-	STEP_SAID,
+	STEP_SENT,
 	STEP_WAITING, /* `waiting`; then the operation's `resumed` creates the answer */
 	STEP_ANSWER,  /* `answer` is complete */
 };
@@ -103,9 +103,9 @@ struct exchange {
 	enum step step;
 	bool under_way;
 	bool draining;
-	bool waiting;    /* calls of libmicrohttpd are ignored */
-	bool kept;       /* it waits without its connection being suspended */
-	bool body_comes; /* it waits before the body is complete */
+	bool waiting;         /* calls of libmicrohttpd are ignored */
+	bool kept;            /* it waits without its connection being suspended */
+	bool body_is_pending; /* it waits before the body is complete */
 	_Atomic bool abandoned;
 
 	char request_id[24];
@@ -123,10 +123,10 @@ struct exchange {
 	const struct operation *operation;
 	struct head head;
 	enum language language;
-	struct key_question question;
-	struct key_lookup *lookup;   /* the lookup that the exchange waits for */
-	struct exchange *next_asker; /* next exchange that waits for the same lookup */
-	int key_result;
+	struct key_lookup_query question;
+	struct key_lookup *lookup;     /* the lookup that the exchange waits for */
+	struct exchange *next_waiting; /* next exchange that waits for the same lookup */
+	int lookup_result;
 	struct key_identity key;
 	bool key_known;
 	bool address_charged; /* a token of the address was taken for the lookup */
@@ -144,9 +144,9 @@ struct exchange {
 	size_t check_counted;
 	size_t body_limit;
 	uint64_t body_seen;
-	size_t piece_size;               /* chunk size of an upload; 0: not read in chunks */
-	bool piece_taken;                /* a worker has read at least one chunk */
-	int piece_result;                /* result of the last chunk */
+	size_t body_chunk_size;          /* chunk size of an upload; 0: not read in chunks */
+	bool has_read_chunk;             /* a worker has read at least one chunk */
+	int chunk_result;                /* result of the last chunk */
 	struct upload *upload;           /* file upload in progress */
 	struct checked_file *checked;    /* file upload for verification */
 	struct console_request *console; /* request for a page of the console, in the arena */
@@ -189,6 +189,6 @@ enum MHD_Result answer_queue(struct exchange *exchange);
 /* Writes the answer directly to the socket and shuts down the sending direction. Used while the
  * body still arrives, when libmicrohttpd accepts no response, and when the library has no memory
  * for the headers. False: it could not be sent in full. */
-bool answer_say_now(struct exchange *exchange);
+bool answer_send_now(struct exchange *exchange);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "http/credential.h"
 #include "http/header.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/request_head.h"
 
 #define LIVE_BURST 4   /* capacity of a live key's bucket in seconds of its rate */
@@ -228,7 +228,7 @@ static int check_code_rate(struct exchange *exchange, rate_function *rate, struc
 
 int guard_check_code(struct exchange *exchange, struct error *error)
 {
-	return check_code_rate(exchange, rate_look, error);
+	return check_code_rate(exchange, rate_check, error);
 }
 
 int guard_count_wrong_code(struct exchange *exchange, struct error *error)
@@ -241,7 +241,7 @@ static bool take_report_token(struct exchange *exchange)
 {
 	const struct rate_state beyond = exchange->rate;
 	bool told =
-		exchange->operation->tells_rate && rate_of_bucket(exchange, 1, address_rate(exchange));
+		exchange->operation->reports_rate && rate_of_bucket(exchange, 1, address_rate(exchange));
 	exchange->rate = beyond;
 	return told;
 }
@@ -309,11 +309,11 @@ static int check_key_result(struct exchange *exchange, int result, struct error 
 static int charge_look_up(struct exchange *exchange, struct error *error)
 {
 	if (exchange->question.familiar)
-		return GUARD_LOOK_UP;
+		return GUARD_KEY_LOOKUP;
 	if (!rate_by_address(exchange, false))
 		return rate_refusal(exchange, error);
 	exchange->address_charged = true;
-	return GUARD_LOOK_UP;
+	return GUARD_KEY_LOOKUP;
 }
 
 static int check_key(struct exchange *exchange, struct error *error)
@@ -325,8 +325,8 @@ static int check_key(struct exchange *exchange, struct error *error)
 		credential_find(&exchange->head, exchange->query,
 	                    exchange->service->settings->service_prefix, scratch, &text, error);
 	if (!result && text.size < KEY_TEXT_MAX)
-		known = service_key_known(exchange->service, text, &exchange->question, &result,
-		                          &exchange->key, error);
+		known = service_find_cached_key(exchange->service, text, &exchange->question, &result,
+		                                &exchange->key, error);
 	else if (!result)
 		result = error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
 	explicit_bzero(scratch, sizeof scratch);
@@ -344,7 +344,7 @@ static int read_scenario(struct exchange *exchange, struct error *error)
 	                     &exchange->forced, error);
 }
 
-int guard_forced(const struct exchange *exchange, struct error *error)
+int guard_forced_error(const struct exchange *exchange, struct error *error)
 {
 	return exchange->forced ? error_set(error, exchange->forced, MSG_NONE, NULL) : 0;
 }
@@ -388,10 +388,10 @@ static int check_rest(struct exchange *exchange, int result, struct error *error
 	const struct operation *operation = exchange->operation;
 	if (!result && !operation->open)
 		result = read_scenario(exchange, error);
-	if (!result && !operation->free_query)
+	if (!result && !operation->parses_query)
 		result = query_parse(exchange->query, operation->parameters ? operation->parameters : none,
 		                     &exchange->arena, &exchange->parameters, error);
-	return result || operation->validates ? result : guard_forced(exchange, error);
+	return result || operation->validates ? result : guard_forced_error(exchange, error);
 }
 
 static int count_forwarded(const struct exchange *exchange)
@@ -400,7 +400,7 @@ static int count_forwarded(const struct exchange *exchange)
 	if (!exchange->client->by_proxy || !guard_client_address(exchange, &address))
 		return 0;
 	uint64_t id = guard_address_id(exchange->server, (const struct sockaddr *)&address);
-	return client_comes_from(exchange->client, id);
+	return client_count_forwarded(exchange->client, id);
 }
 
 int guard_check(struct exchange *exchange, const char *method_text, struct error *error)
@@ -424,7 +424,7 @@ int guard_check(struct exchange *exchange, const char *method_text, struct error
 	return check_rest(exchange, 0, error);
 }
 
-int guard_check_found(struct exchange *exchange, int result, struct error *error)
+int guard_check_looked_up(struct exchange *exchange, int result, struct error *error)
 {
 	if (exchange->address_charged && (!result || result == ERR_ACCOUNT_DISABLED))
 		rate_give_back(exchange->server->limiter, address_id(exchange),

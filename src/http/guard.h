@@ -25,14 +25,14 @@ int guard_check_code(struct exchange *exchange, struct error *error) MUST_CHECK;
 /* Counts a wrong code. ERR_RATE_LIMITED: another request used the last remaining attempt meanwhile;
  * the answer must then not reveal that the code was wrong. */
 int guard_count_wrong_code(struct exchange *exchange, struct error *error) MUST_CHECK;
-#define GUARD_LOOK_UP 1 /* a key lookup is required: exchange->question */
-/* Checks the request. Returns 0, ERR_* or GUARD_LOOK_UP; sets route, operation, key, rate and
+#define GUARD_KEY_LOOKUP 1 /* a key lookup is required: exchange->question */
+/* Checks the request. Returns 0, ERR_* or GUARD_KEY_LOOKUP; sets route, operation, key, rate and
  * parameters. */
 int guard_check(struct exchange *exchange, const char *method, struct error *error) MUST_CHECK;
-/* Completes the checks after GUARD_LOOK_UP; `result` is the result of the lookup. */
-int guard_check_found(struct exchange *exchange, int result, struct error *error) MUST_CHECK;
+/* Completes the checks after GUARD_KEY_LOOKUP; `result` is the result of the lookup. */
+int guard_check_looked_up(struct exchange *exchange, int result, struct error *error) MUST_CHECK;
 /* Returns the error that a forced scenario requires for a valid request: 0 or ERR_*. An operation
  * that `validates` calls it before any lookup. Any thread. */
-int guard_forced(const struct exchange *exchange, struct error *error) MUST_CHECK;
+int guard_forced_error(const struct exchange *exchange, struct error *error) MUST_CHECK;
 
 #endif

@@ -295,7 +295,7 @@ enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_
 	return RANGE_PART;
 }
 
-bool header_tag_listed(struct slice none_match, const char *tag)
+bool header_has_entity_tag(struct slice none_match, const char *tag)
 {
 	size_t tag_size = strlen(tag);
 	struct slice rest = header_trim(none_match);

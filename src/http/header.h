@@ -52,7 +52,7 @@ enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_
 
 /* Returns whether If-None-Match contains the entity tag, strong or weak, or is "*" (RFC 9110
  * sections 8.8.3.2 and 13.1.2). A malformed list is ignored from the error on. */
-bool header_tag_listed(struct slice none_match, const char *tag);
+bool header_has_entity_tag(struct slice none_match, const char *tag);
 
 /* Decodes %XX into the arena; '+' is unchanged. ERR_VALIDATION: malformed, not UTF-8, or contains
  * NUL; ERR_NO_MEMORY. */

@@ -4,7 +4,7 @@
 
 #include "http/header.h"
 #include "http/html.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "service/settings.h"
 
 #define PAGE_MAX ((size_t)32 * 1024)

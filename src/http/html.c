@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "service/settings.h"
 
 #define MIB ((size_t)1024 * 1024)

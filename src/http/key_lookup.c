@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "http/internal.h"
+#include "http/http_internal.h"
 
 #define LOOKUPS_MAX 512 /* limit for all loops */
 
@@ -12,9 +12,9 @@ struct key_lookup {
 	struct loop_item item;
 	struct loop *loop;
 	struct key_lookup *previous, *next; /* in the loop's list */
-	struct exchange *waiting;           /* linked by next_asker */
+	struct exchange *waiting;           /* linked by next_waiting */
 	int64_t started_us;
-	struct key_question question;
+	struct key_lookup_query question;
 	/* Owned by the worker until it returns the lookup. */
 	int result;
 	struct key_identity key;
@@ -26,15 +26,15 @@ static void look_up(struct task *task)
 	struct key_lookup *lookup = (struct key_lookup *)task;
 	struct service *service = lookup->loop->server->service;
 	lookup->result =
-		service_look_up_key(service, &lookup->question.key_hash, &lookup->key, &lookup->error);
-	loop_give(lookup->loop, &lookup->item);
+		service_find_key(service, &lookup->question.key_hash, &lookup->key, &lookup->error);
+	loop_post(lookup->loop, &lookup->item);
 }
 
 static void resume(struct exchange *exchange)
 {
 	exchange->lookup = NULL;
-	exchange->next_asker = NULL;
-	loop_go_on(exchange);
+	exchange->next_waiting = NULL;
+	loop_resume(exchange);
 	exchange->step = STEP_KEY;
 }
 
@@ -50,10 +50,10 @@ static void take(struct loop_item *item)
 	assert(count > 0);
 	while (lookup->waiting) {
 		struct exchange *exchange = lookup->waiting;
-		lookup->waiting = exchange->next_asker;
+		lookup->waiting = exchange->next_waiting;
 		assert(exchange->waiting && exchange->lookup == lookup);
 		assert(sha256_equal(&exchange->question.key_hash, &lookup->question.key_hash));
-		exchange->key_result = lookup->result;
+		exchange->lookup_result = lookup->result;
 		exchange->key = lookup->key;
 		exchange->error = lookup->error;
 		resume(exchange);
@@ -61,14 +61,14 @@ static void take(struct loop_item *item)
 	free(lookup);
 }
 
-void key_lookup_leave(struct exchange *exchange)
+void key_lookup_abort(struct exchange *exchange)
 {
 	struct exchange **at = &exchange->lookup->waiting;
 	while (*at != exchange)
-		at = &(*at)->next_asker;
-	*at = exchange->next_asker;
-	exchange->key_result = error_cause(&exchange->error, ERR_UNAVAILABLE,
-	                                   "http.deadline passed before the key lookup completed");
+		at = &(*at)->next_waiting;
+	*at = exchange->next_waiting;
+	exchange->lookup_result = error_cause(&exchange->error, ERR_UNAVAILABLE,
+	                                      "http.deadline passed before the key lookup completed");
 	resume(exchange);
 }
 
@@ -83,14 +83,14 @@ static struct key_lookup *find(struct key_lookup *from, const struct sha256 *key
 
 /* Returns whether a lookup can be shared. Its result may be as old as its start, and is valid only
  * as long as a cache entry. */
-static bool may_share(const struct key_lookup *lookup, const struct key_question *question,
+static bool may_share(const struct key_lookup *lookup, const struct key_lookup_query *question,
                       int64_t now_us)
 {
 	return lookup->question.generation == question->generation &&
 	       now_us - lookup->started_us < KEY_LIFE_US;
 }
 
-static struct key_lookup *start(struct loop *loop, const struct key_question *question,
+static struct key_lookup *start(struct loop *loop, const struct key_lookup_query *question,
                                 int64_t now_us)
 {
 	struct http_server *server = loop->server;
@@ -121,7 +121,7 @@ static struct key_lookup *start(struct loop *loop, const struct key_question *qu
 int key_lookup_begin(struct exchange *exchange, struct error *error)
 {
 	struct loop *loop = exchange->loop;
-	const struct key_question *question = &exchange->question;
+	const struct key_lookup_query *question = &exchange->question;
 	int64_t now_us = clock_monotonic_us();
 	struct key_lookup *lookup = find(loop->lookups, &question->key_hash);
 	for (struct key_lookup *old = lookup; old; old = find(old->next, &question->key_hash)) {
@@ -136,7 +136,7 @@ int key_lookup_begin(struct exchange *exchange, struct error *error)
 		return error_cause(error, ERR_UNAVAILABLE, "too many key lookups are in progress");
 	assert(!exchange->lookup && sha256_equal(&lookup->question.key_hash, &question->key_hash));
 	exchange->lookup = lookup;
-	exchange->next_asker = lookup->waiting;
+	exchange->next_waiting = lookup->waiting;
 	lookup->waiting = exchange;
 	loop_suspend(exchange);
 	return 0;

@@ -7,10 +7,11 @@
 
 #include "http/exchange.h"
 
-/* Suspends the request until the lookup of exchange->question has set exchange->key_result, `key`
- * and `error`. ERR_UNAVAILABLE: too many lookups are in progress; the request is not suspended. */
+/* Suspends the request until the lookup of exchange->question has set exchange->lookup_result,
+ * `key` and `error`. ERR_UNAVAILABLE: too many lookups are in progress; the request is not
+ * suspended. */
 int key_lookup_begin(struct exchange *exchange, struct error *error) MUST_CHECK;
 /* Resumes the request with ERR_UNAVAILABLE, without a result. */
-void key_lookup_leave(struct exchange *exchange);
+void key_lookup_abort(struct exchange *exchange);
 
 #endif

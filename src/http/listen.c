@@ -125,7 +125,7 @@ static int listen_at(const char *setting, const char *text, int *ret_descriptor,
 	return OK;
 }
 
-int listen_try(const char *setting, const char *text, struct error *error)
+int listen_check(const char *setting, const char *text, struct error *error)
 {
 	DESCRIPTOR_AUTO int descriptor = -1;
 	return bind_to(setting, text, &descriptor, error);
@@ -147,7 +147,7 @@ static int find_passed_socket(const char *name)
 	return -1;
 }
 
-bool listen_is_handed_over(const char *name)
+bool listen_is_inherited(const char *name)
 {
 	return find_passed_socket(name) >= 0;
 }

@@ -13,7 +13,7 @@
  * address or socket is not usable; ERR_IO. */
 int listen_on(const char *setting, const char *text, const char *name, int *ret_descriptor,
               uint16_t *ret_port, struct error *error) MUST_CHECK;
-bool listen_is_handed_over(const char *name);
+bool listen_is_inherited(const char *name);
 /* Return whether an address, or the address of a bound socket, is reachable only from this
  * machine. */
 bool listen_is_loopback(const char *text);
@@ -22,6 +22,6 @@ bool listen_is_bound_to_loopback(int descriptor);
  * can change. */
 int listen_port(const char *text) MUST_CHECK;
 /* Checks whether the address can be bound, without listening on it. ERR_VALIDATION, ERR_IO. */
-int listen_try(const char *setting, const char *text, struct error *error) MUST_CHECK;
+int listen_check(const char *setting, const char *text, struct error *error) MUST_CHECK;
 
 #endif

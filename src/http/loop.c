@@ -10,10 +10,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/epoch.h"
 #include "base/log.h"
-#include "base/reading.h"
 #include "base/thread.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/key_lookup.h"
 #include "http/libmicrohttpd.h"
 #include "http/object_stream.h"
@@ -37,7 +37,7 @@ void loop_wake(struct loop *loop)
 		continue;
 }
 
-void loop_give(struct loop *loop, struct loop_item *item)
+void loop_post(struct loop *loop, struct loop_item *item)
 {
 	/* After the loop has received the item, it may end and be freed before it is woken; `giving`
 	 * prevents this. */
@@ -72,14 +72,14 @@ static void begin_to_wait(struct exchange *exchange)
 	/* The loop owns it, and no response to it is queued. */
 	assert(!exchange->waiting && !exchange->kept && !atomic_load(&exchange->abandoned));
 	assert(exchange->client && exchange->client->exchange == exchange);
-	assert(exchange->step != STEP_ANSWER && exchange->step != STEP_SAID);
+	assert(exchange->step != STEP_ANSWER && exchange->step != STEP_SENT);
 	assert(!loop->ending);
 	exchange->step = STEP_WAITING;
 	exchange->waiting = true;
 	int64_t now_us = clock_monotonic_us();
 	exchange->deadline_us = now_us + loop->deadline_us;
 	assert(!loop->waiting_last || loop->waiting_last->deadline_us <= exchange->deadline_us);
-	client_waits(exchange->client, now_us);
+	client_begin_wait(exchange->client, now_us);
 	exchange->next = NULL;
 	exchange->previous = loop->waiting_last;
 	*(loop->waiting_last ? &loop->waiting_last->next : &loop->waiting_first) = exchange;
@@ -101,16 +101,16 @@ static bool unkeep(struct exchange *exchange)
 	return was_kept;
 }
 
-void loop_still_waits(struct exchange *exchange)
+void loop_check_wait(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
 	assert(exchange->waiting);
 	int64_t began_us = exchange->deadline_us - loop->deadline_us;
-	if (loop->turned_us - began_us > KEPT_US && unkeep(exchange))
+	if (loop->iteration_started_us - began_us > KEPT_US && unkeep(exchange))
 		MHD_suspend_connection(exchange->connection);
 }
 
-void loop_wait_no_more(struct exchange *exchange)
+void loop_end_wait(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
 	assert(exchange->waiting);
@@ -124,10 +124,10 @@ void loop_wait_no_more(struct exchange *exchange)
 		MHD_resume_connection(exchange->connection);
 }
 
-void loop_go_on(struct exchange *exchange)
+void loop_resume(struct exchange *exchange)
 {
-	loop_wait_no_more(exchange);
-	client_goes_on(exchange->client, clock_monotonic_us());
+	loop_end_wait(exchange);
+	client_end_wait(exchange->client, clock_monotonic_us());
 }
 
 static void take_exchange(struct loop_item *item)
@@ -135,10 +135,10 @@ static void take_exchange(struct loop_item *item)
 	struct exchange *exchange = (struct exchange *)((char *)item - offsetof(struct exchange, item));
 	if (atomic_load_explicit(&exchange->abandoned, memory_order_relaxed)) {
 		assert(!exchange->waiting && !exchange->client);
-		request_tidy(exchange);
+		request_release(exchange);
 		exchange_free(exchange);
 	} else {
-		loop_go_on(exchange);
+		loop_resume(exchange);
 	}
 }
 
@@ -163,16 +163,16 @@ void loop_wait_briefly(struct exchange *exchange)
 	loop->kept++;
 }
 
-void loop_complete(struct exchange *exchange)
+void loop_return(struct exchange *exchange)
 {
-	loop_give(exchange->loop, &exchange->item);
+	loop_post(exchange->loop, &exchange->item);
 }
 
 static void abandon_first(struct loop *loop)
 {
 	struct exchange *exchange = loop->waiting_first;
 	if (exchange->lookup) {
-		key_lookup_leave(exchange);
+		key_lookup_abort(exchange);
 		return;
 	}
 	request_abandon(exchange);
@@ -180,10 +180,10 @@ static void abandon_first(struct loop *loop)
 
 static void check_deadlines(struct loop *loop)
 {
-	int64_t now_us = loop->turned_us = clock_monotonic_us();
-	if (now_us >= loop->look_at_us) {
-		clients_look(loop, now_us);
-		loop->look_at_us = now_us + CHECK_INTERVAL_US;
+	int64_t now_us = loop->iteration_started_us = clock_monotonic_us();
+	if (now_us >= loop->check_at_us) {
+		clients_check_timeouts(loop, now_us);
+		loop->check_at_us = now_us + CHECK_INTERVAL_US;
 	}
 	while (loop->waiting_first && loop->waiting_first->deadline_us <= now_us) {
 		atomic_fetch_add_explicit(&loop->server->metrics.deadline_passed, 1, memory_order_relaxed);
@@ -229,7 +229,7 @@ static void wait_events(struct loop *loop, int wait_ms)
 	int count = epoll_wait(loop->poll_descriptor, events, EVENTS_MAX, wait_ms);
 	for (int i = 0; i < count; i++)
 		if (events[i].data.ptr)
-			tls_go_on(events[i].data.ptr);
+			tls_resume(events[i].data.ptr);
 }
 
 /* Quiesces first; otherwise the library would close the listening socket, which belongs to the
@@ -242,11 +242,11 @@ static void stop_daemon(struct loop *loop)
 }
 
 /* Resumes handshakes: the library must not be stopped with suspended connections. */
-static void end_handshakes(const struct client_list *list)
+static void end_handshakes(const struct client_queue *list)
 {
 	for (struct client *client = list->first; client; client = client->next)
 		if (client->tls)
-			tls_go_on(client->tls);
+			tls_resume(client->tls);
 }
 
 static void end(struct loop *loop)
@@ -274,36 +274,36 @@ static void end(struct loop *loop)
 static void run_library(struct loop *loop)
 {
 	if (!loop->is_operators)
-		registrations_come(loop->server->service);
+		registrations_begin(loop->server->service);
 	MHD_run(loop->daemon);
-	clients_forget_failed(loop);
+	clients_free_rejected(loop);
 	if (!loop->is_operators)
-		registrations_came(loop->server->service);
+		registrations_end(loop->server->service);
 }
 
 static void *run(void *context)
 {
 	struct loop *loop = context;
 	pthread_setname_np(pthread_self(), "http-loop");
-	thread_polls();
+	thread_mark_polling();
 	unsigned idle_iterations = 0;
 	while (!atomic_load(&loop->stopping)) {
 		int wait_ms = throttle_ms(loop, timeout_ms(loop), &idle_iterations);
 		if (wait_ms > 0 || loop->handshakes)
 			wait_events(loop, wait_ms);
-		reading_begin();
+		epoch_enter();
 		take_given(loop);
-		if (atomic_exchange(&loop->files_give_way, false))
-			checked_files_give_way(loop);
+		if (atomic_exchange(&loop->files_evicted, false))
+			checked_files_refuse_evicted(loop);
 		check_deadlines(loop);
 		loop->goes_on = false;
 		run_library(loop);
-		reading_end();
+		epoch_leave();
 		atomic_fetch_add_explicit(&loop->turns, 1, memory_order_relaxed);
 	}
-	reading_begin();
+	epoch_enter();
 	end(loop);
-	reading_end();
+	epoch_leave();
 	return NULL;
 }
 

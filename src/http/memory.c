@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "http/internal.h"
+#include "http/http_internal.h"
 
 #define MIB ((int64_t)1024 * 1024)
 #define SHARE 4 /* an owner may use at most this fraction */
@@ -71,7 +71,7 @@ static void give(struct budget *budget, unsigned kind, size_t size)
 	struct memory *memory = (struct memory *)budget;
 	struct http_server *server = memory->server;
 	pthread_mutex_lock(&server->bodies_lock);
-	share_give(server->bodies, memory->owner, (int64_t)size);
+	share_release(server->bodies, memory->owner, (int64_t)size);
 	server->held -= (int64_t)size;
 	assert(server->held >= 0);
 	pthread_mutex_unlock(&server->bodies_lock);
@@ -87,7 +87,7 @@ void memory_init(struct memory *memory, struct http_server *server, size_t allow
 		(struct memory){.budget = {.source = &source, .allowance = allowance}, .server = server};
 }
 
-void memory_belongs(struct memory *memory, uint64_t owner)
+void memory_set_owner(struct memory *memory, uint64_t owner)
 {
 	struct http_server *server = memory->server;
 	int64_t granted = (int64_t)memory->budget.granted;
@@ -98,13 +98,13 @@ void memory_belongs(struct memory *memory, uint64_t owner)
 	pthread_mutex_lock(&server->bodies_lock);
 	int64_t share = share_for(server, memory->budget.granted);
 	if (share_take(server->bodies, owner, granted, share) == 0) {
-		share_give(server->bodies, memory->owner, granted);
+		share_release(server->bodies, memory->owner, granted);
 		memory->owner = owner;
 	}
 	pthread_mutex_unlock(&server->bodies_lock);
 }
 
-bool memory_expect(struct memory *memory, size_t size)
+bool memory_is_available(struct memory *memory, size_t size)
 {
 	const struct budget *budget = &memory->budget;
 	struct http_server *server = memory->server;

@@ -22,13 +22,13 @@ struct memory {
 	uint64_t owner; /* owner of the share that is charged; 0: not known yet */
 };
 
-/* Initialises the accounting without an owner; memory_belongs sets it. */
+/* Initialises the accounting without an owner; memory_set_owner sets it. */
 void memory_init(struct memory *memory, struct http_server *server, size_t allowance);
 /* Sets the owner, and transfers memory that is already granted. If the owner's share has no
  * capacity for it, the previous owner is charged until it is released. */
-void memory_belongs(struct memory *memory, uint64_t owner);
+void memory_set_owner(struct memory *memory, uint64_t owner);
 /* Returns whether `size` bytes could be granted now. Counts a refusal. */
-bool memory_expect(struct memory *memory, size_t size) MUST_CHECK;
+bool memory_is_available(struct memory *memory, size_t size) MUST_CHECK;
 /* Returns the maximum that can be granted to one owner, regardless of others. */
 size_t memory_largest(const struct http_server *server);
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "admin/readiness.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "store/notices/deliveries.h"
 
 /* Results of the stores. */

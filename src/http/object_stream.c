@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
-#include "base/log_pace.h"
-#include "http/internal.h"
+#include "base/log_throttle.h"
+#include "http/http_internal.h"
 
 #define PIECE_SIZE ((size_t)128 * 1024)
 #define BLOCK_SIZE ((size_t)32 * 1024)
@@ -55,7 +55,7 @@ static void fill(struct task *task)
 	}
 	stream->over = got <= 0;
 	stream->result = got < 0 ? got : 0;
-	loop_give(stream->loop, &stream->item);
+	loop_post(stream->loop, &stream->item);
 }
 
 /* ---- on the loop ---- */
@@ -63,7 +63,7 @@ static void fill(struct task *task)
 static void stream_free(struct object_stream *stream)
 {
 	stream->task.run = end;
-	worker_clear_up(stream->server->workers[LANE_CONTENT], &stream->task);
+	worker_submit_cleanup(stream->server->workers[LANE_CONTENT], &stream->task);
 }
 
 static void resume(struct object_stream *stream)
@@ -74,7 +74,7 @@ static void resume(struct object_stream *stream)
 		stream->next->previous = stream->previous;
 	stream->previous = stream->next = NULL;
 	stream->suspended = false;
-	client_goes_on(stream->client, clock_monotonic_us());
+	client_end_wait(stream->client, clock_monotonic_us());
 	MHD_resume_connection(stream->connection);
 }
 
@@ -100,7 +100,7 @@ static void start_filling(struct object_stream *stream)
 		loop->streams->previous = stream;
 	loop->streams = stream;
 	loop->out++;
-	client_waits(stream->client, clock_monotonic_us());
+	client_begin_wait(stream->client, clock_monotonic_us());
 	MHD_suspend_connection(stream->connection);
 	stream->task.run = fill;
 	stream->item.take = take;
@@ -108,7 +108,7 @@ static void start_filling(struct object_stream *stream)
 		return;
 	stream->over = true;
 	stream->result = error_cause(&stream->error, ERR_UNAVAILABLE, "the work queue is full");
-	loop_give(stream->loop, &stream->item);
+	loop_post(stream->loop, &stream->item);
 }
 
 /* Shuts down the socket: with MHD_USE_TURBO, libmicrohttpd does not notify the client before it
@@ -124,10 +124,10 @@ static ssize_t cut(const struct object_stream *stream)
 
 static void log_cut(const struct object_stream *stream)
 {
-	static struct log_pace pace = LOG_PACE(1, 60);
-	char omitted[LOG_PACE_NUMBER_SIZE];
-	if (log_pace_take(&pace, clock_monotonic_us(), omitted))
-		log_warning("download_cut", "cause", stream->error.cause, "omitted", omitted);
+	static struct log_throttle pace = LOG_THROTTLE(1, 60);
+	char omitted[LOG_THROTTLE_NUMBER_SIZE];
+	if (log_throttle_take(&pace, clock_monotonic_us(), omitted))
+		log_warning("download_aborted", "cause", stream->error.cause, "omitted", omitted);
 }
 
 static ssize_t read_piece(void *context, uint64_t position, char *data, size_t size)
@@ -182,14 +182,15 @@ int object_stream_new(struct exchange *exchange, const struct stream_source *sou
 	size_t held = HELD + source->held;
 	struct memory memory;
 	memory_init(&memory, exchange->server, 0);
-	memory_belongs(&memory, exchange->memory.owner);
+	memory_set_owner(&memory, exchange->memory.owner);
 	bool granted = budget_take(&memory.budget, MEMORY_ANSWER, held);
 	struct object_stream *stream = granted ? malloc(sizeof *stream) : NULL;
 	if (!stream && granted)
 		budget_give(&memory.budget, MEMORY_ANSWER, held);
 	if (!stream) {
 		source->end(context);
-		return granted ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL) : memory_refuse(error);
+		return granted ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL)
+		               : memory_set_refused(error);
 	}
 	memset(stream, 0, offsetof(struct object_stream, piece));
 	stream->memory = memory;

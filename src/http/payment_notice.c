@@ -1,9 +1,9 @@
 /* POST /payments/{provider}/notices: notices of the payment provider about payments. The provider's
  * signature over the body replaces the API key. */
 #include "base/log.h"
-#include "base/log_pace.h"
+#include "base/log_throttle.h"
 #include "http/header.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "payment/payment.h"
 #include "service/purchase.h"
 
@@ -46,9 +46,9 @@ static const char *kind_text(enum payment_notice_kind kind)
 
 static void log_refused(const struct exchange *exchange, const struct error *error)
 {
-	static struct log_pace pace = LOG_PACE(1, 60);
-	char omitted[LOG_PACE_NUMBER_SIZE];
-	if (log_pace_take(&pace, clock_monotonic_us(), omitted))
+	static struct log_throttle pace = LOG_THROTTLE(1, 60);
+	char omitted[LOG_THROTTLE_NUMBER_SIZE];
+	if (log_throttle_take(&pace, clock_monotonic_us(), omitted))
 		log_warning("payment_notice_refused", "request_id", exchange->request_id, "cause",
 		            error_message(error, LANGUAGE_ENGLISH), "omitted", omitted);
 }

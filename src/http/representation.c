@@ -11,13 +11,13 @@ static void make_tag(const struct representation *representation, char tag[TAG_S
 	memcpy(tag + TAG_SIZE - 2, "\"", 2);
 }
 
-bool representation_is_held(const struct exchange *exchange,
-                            const struct representation *representation)
+bool representation_is_cached(const struct exchange *exchange,
+                              const struct representation *representation)
 {
 	char tag[TAG_SIZE];
 	make_tag(representation, tag);
 	for (size_t i = 0; i < NONE_MATCH_LINES_MAX; i++) {
-		if (header_tag_listed(exchange->head.none_match[i], tag))
+		if (header_has_entity_tag(exchange->head.none_match[i], tag))
 			return true;
 	}
 	return false;
@@ -86,7 +86,7 @@ int answer_representation(struct exchange *exchange, const struct representation
 {
 	struct slice none = {"", 0}, body = representation->body;
 	uint64_t offset, size;
-	if (representation_is_held(exchange, representation)) {
+	if (representation_is_cached(exchange, representation)) {
 		answer_with(exchange, 304, NULL, none);
 		exchange->answer.size = representation->size;
 		return add_tag(exchange, representation);

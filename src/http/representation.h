@@ -17,8 +17,8 @@ struct representation {
 };
 
 /* Returns whether If-None-Match matches. The answer is then 304, and the content is not read. */
-bool representation_is_held(const struct exchange *exchange,
-                            const struct representation *representation);
+bool representation_is_cached(const struct exchange *exchange,
+                              const struct representation *representation);
 /* Answers 200, 206, 304 or 416. ERR_NO_MEMORY, or the error of reading the object. */
 int answer_representation(struct exchange *exchange, const struct representation *representation,
                           struct error *error) MUST_CHECK;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/key_lookup.h"
 #include "http/request_head.h"
 
@@ -43,7 +43,7 @@ void exchange_free(struct exchange *exchange)
 		return;
 	body_release(exchange);
 	upload_free(exchange->upload);
-	upload_space_give(&exchange->space, exchange->server);
+	upload_space_release(&exchange->space, exchange->server);
 	checked_file_free(exchange->checked);
 	answer_drop_object(exchange);
 	buf_free(&exchange->body);
@@ -113,7 +113,7 @@ static void exchange_reset(struct exchange *exchange)
 {
 	body_release(exchange);
 	upload_free(exchange->upload);
-	upload_space_give(&exchange->space, exchange->server);
+	upload_space_release(&exchange->space, exchange->server);
 	exchange->upload = NULL;
 	checked_file_free(exchange->checked);
 	exchange->checked = NULL;
@@ -133,8 +133,8 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
 	exchange->forced = exchange->error_code = 0;
-	exchange->body_limit = exchange->body_seen = exchange->piece_size = 0;
-	exchange->piece_taken = false;
+	exchange->body_limit = exchange->body_seen = exchange->body_chunk_size = 0;
+	exchange->has_read_chunk = false;
 	exchange->method = NULL;
 	exchange->address.ss_family = AF_UNSPEC;
 	*exchange->incident_id = '\0';
@@ -175,7 +175,7 @@ void request_connection(void *context, struct MHD_Connection *connection, void *
                         enum MHD_ConnectionNotificationCode code)
 {
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		*socket_context = client_begin(context, connection);
+		*socket_context = client_attach(context, connection);
 	} else if (*socket_context) {
 		client_end(*socket_context);
 		*socket_context = NULL;
@@ -199,7 +199,7 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 	exchange->client = client;
 	exchange->connection = connection;
 	exchange->started_us = clock_monotonic_us();
-	client_begins_request(client, exchange->started_us);
+	client_begin_request(client, exchange->started_us);
 	make_request_id(loop, exchange->request_id);
 	if (!request_head_begin(exchange, uri))
 		return NULL;
@@ -224,7 +224,7 @@ static void count_finished(struct exchange *exchange)
  * were sent directly. */
 static bool is_whole(const struct exchange *exchange, enum MHD_RequestTerminationCode code)
 {
-	return code == MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->step == STEP_SAID;
+	return code == MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->step == STEP_SENT;
 }
 
 #define RESCUE_LOG_INTERVAL_US (60 * US_PER_SECOND)
@@ -236,9 +236,9 @@ static void log_rescue(struct exchange *exchange, bool said)
 	int64_t now_us = clock_monotonic_us();
 	atomic_fetch_add_explicit(said ? &metrics->answers_rescued : &metrics->answers_lost, 1,
 	                          memory_order_relaxed);
-	if (loop->rescue_told_us && now_us < loop->rescue_told_us + RESCUE_LOG_INTERVAL_US)
+	if (loop->rescue_logged_us && now_us < loop->rescue_logged_us + RESCUE_LOG_INTERVAL_US)
 		return;
-	loop->rescue_told_us = now_us;
+	loop->rescue_logged_us = now_us;
 	log_warning(said ? "answer_rescued" : "answer_lost", "request_id", exchange->request_id,
 	            "cause", "the HTTP library had no memory for the response headers");
 }
@@ -271,7 +271,7 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 	else if (answer->is_stream)
 		answer_error(exchange, ERR_NO_MEMORY);
 	client_discard(exchange->client);
-	bool connected = is_connected(exchange), said = answer_say_now(exchange);
+	bool connected = is_connected(exchange), said = answer_send_now(exchange);
 	if (connected)
 		log_rescue(exchange, said);
 	return said;
@@ -293,7 +293,7 @@ static void count(const struct exchange *exchange, int64_t now_us)
 /* Abandons the exchange, which belongs to another thread until it is returned. */
 static void abandon(struct exchange *exchange)
 {
-	loop_wait_no_more(exchange);
+	loop_end_wait(exchange);
 	exchange->under_way = false;
 	exchange->client = NULL;
 	exchange->connection = NULL;
@@ -304,7 +304,7 @@ static void end_request(struct client *client, enum MHD_RequestTerminationCode c
 {
 	struct loop *loop = client->loop;
 	struct exchange *exchange = client->exchange;
-	bool answered = exchange->step == STEP_ANSWER || exchange->step == STEP_SAID;
+	bool answered = exchange->step == STEP_ANSWER || exchange->step == STEP_SENT;
 	bool whole = rescue(exchange, code) || is_whole(exchange, code);
 	int64_t now_us = clock_monotonic_us();
 	if (!answered || exchange->head.framing_broken)
@@ -314,7 +314,7 @@ static void end_request(struct client *client, enum MHD_RequestTerminationCode c
 	if (!loop->is_operators)
 		request_log_end(exchange, answered, client_is_cut(client) || !whole,
 		                now_us - exchange->started_us);
-	client_ends_request(client, now_us);
+	client_end_request(client, now_us);
 	count_finished(exchange);
 	loop->goes_on = true; /* a pipelined request may follow */
 	client->exchange = NULL;
@@ -332,7 +332,7 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
 		end_request(client, code);
 }
 
-void request_dropped(struct client *client)
+void request_connection_lost(struct client *client)
 {
 	struct exchange *exchange = client->exchange;
 	if (!exchange->under_way) {
@@ -340,10 +340,10 @@ void request_dropped(struct client *client)
 		client->exchange = NULL;
 		return;
 	}
-	if (!exchange->waiting && exchange->step != STEP_SAID && exchange->step != STEP_ANSWER) {
+	if (!exchange->waiting && exchange->step != STEP_SENT && exchange->step != STEP_ANSWER) {
 		answer_error(exchange, error_set(&exchange->error, ERR_VALIDATION, MSG_HTTP_CHUNK, NULL));
 		client_discard(client);
-		(void)answer_say_now(exchange);
+		(void)answer_send_now(exchange);
 	}
 	end_request(client, MHD_REQUEST_TERMINATED_WITH_ERROR);
 }
@@ -370,7 +370,7 @@ static struct exchange *successor(const struct exchange *exchange)
 	fresh->key = exchange->key;
 	fresh->key_known = exchange->key_known;
 	fresh->rate = exchange->rate;
-	memory_belongs(&fresh->memory, exchange->memory.owner);
+	memory_set_owner(&fresh->memory, exchange->memory.owner);
 	fresh->under_way = exchange->under_way;
 	return fresh;
 }
@@ -381,13 +381,13 @@ static struct exchange *replace(struct exchange *exchange)
 	struct client *client = exchange->client;
 	assert(exchange->waiting && client->exchange == exchange);
 	struct exchange *fresh = client->exchange = successor(exchange);
-	client_goes_on(client, clock_monotonic_us());
+	client_end_wait(client, clock_monotonic_us());
 	if (!fresh)
 		count_finished(exchange);
 	return fresh;
 }
 
-void request_abandon_body(struct exchange *exchange, int code, const struct error *error)
+void request_abandon_upload(struct exchange *exchange, int code, const struct error *error)
 {
 	struct exchange *fresh = replace(exchange);
 	if (fresh) {
@@ -402,8 +402,8 @@ void request_abandon(struct exchange *exchange)
 	struct error error;
 	error_clear(&error);
 	error_cause(&error, ERR_UNAVAILABLE, "http.deadline passed or the server is stopping");
-	if (exchange->body_comes) {
-		request_abandon_body(exchange, ERR_UNAVAILABLE, &error);
+	if (exchange->body_is_pending) {
+		request_abandon_upload(exchange, ERR_UNAVAILABLE, &error);
 		return;
 	}
 	struct exchange *fresh = replace(exchange);
@@ -437,7 +437,7 @@ static void run_work(struct task *task)
 		if (result)
 			answer_error(exchange, result);
 	}
-	loop_complete(exchange);
+	loop_return(exchange);
 }
 
 /* Copies a slice, because the connection and its buffer may be gone when a worker reads it. */
@@ -470,29 +470,29 @@ static struct worker_pool *workers_for(const struct exchange *exchange, enum lan
 	return lane == LANE_OWN ? exchange->loop->workers : exchange->server->workers[lane];
 }
 
-void work_hand_over(struct exchange *exchange, enum lane lane, void (*run)(struct task *task))
+void work_submit_to_lane(struct exchange *exchange, enum lane lane, void (*run)(struct task *task))
 {
 	loop_wait(exchange);
 	int result = submit(exchange, workers_for(exchange, lane), run);
 	if (!result)
 		return;
 	answer_error(exchange, result);
-	loop_complete(exchange);
+	loop_return(exchange);
 }
 
 void work_submit(struct exchange *exchange)
 {
-	work_hand_over(exchange, exchange->operation->lane, run_work);
+	work_submit_to_lane(exchange, exchange->operation->lane, run_work);
 }
 
-void work_pass_on(struct exchange *exchange)
+void work_resubmit(struct exchange *exchange)
 {
 	exchange->task.run = run_work;
 	if (worker_submit(exchange->server->workers[exchange->operation->lane], &exchange->task))
 		return;
 	answer_error(exchange,
 	             error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
-	loop_complete(exchange);
+	loop_return(exchange);
 }
 
 /* ---- steps ---- */
@@ -509,7 +509,7 @@ static bool is_worth_reading(const struct exchange *exchange, int code)
 	const struct head *head = &exchange->head;
 	if (code == ERR_TOO_LARGE || head->framing_broken)
 		return false;
-	return head->chunked || head->content_length - exchange->body_seen <= SWALLOW_MAX;
+	return head->chunked || head->content_length - exchange->body_seen <= BODY_DISCARD_MAX;
 }
 
 /* Drops the body. No upload may remain after the answer, because uploads can be evicted. */
@@ -528,21 +528,21 @@ void request_refuse(struct exchange *exchange, int code)
 	answer_error(exchange, code);
 	drop_body(exchange);
 	if (is_worth_reading(exchange, code)) {
-		exchange->body_limit = (size_t)(exchange->body_seen + SWALLOW_MAX);
-		exchange->step = STEP_SWALLOW;
-		client_is_refused(exchange->client, clock_monotonic_us());
+		exchange->body_limit = (size_t)(exchange->body_seen + BODY_DISCARD_MAX);
+		exchange->step = STEP_DISCARD;
+		client_mark_refused(exchange->client, clock_monotonic_us());
 		return;
 	}
 	atomic_fetch_add_explicit(&exchange->server->metrics.refused_early, 1, memory_order_relaxed);
-	answer_say_now(exchange);
+	answer_send_now(exchange);
 }
 
 static enum MHD_Result head_checked(struct exchange *exchange, int result)
 {
 	struct error *error = &exchange->error;
 	const struct operation *operation = exchange->operation;
-	memory_belongs(&exchange->memory, guard_owner_id(exchange));
-	exchange->step = STEP_SWALLOW;
+	memory_set_owner(&exchange->memory, guard_owner_id(exchange));
+	exchange->step = STEP_DISCARD;
 	exchange->body_limit = BODY_SLACK;
 	if (!result && operation->begin) {
 		exchange->step = STEP_BODY;
@@ -551,7 +551,7 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 	if (!result && !exchange->head.chunked && exchange->head.content_length > exchange->body_limit)
 		result = body_refuse_size(exchange, error);
 	if (!result && exchange->step == STEP_BODY)
-		result = body_expect(exchange, exchange->head.content_length, error);
+		result = body_admit(exchange, exchange->head.content_length, error);
 	if (!result)
 		return MHD_YES;
 	drop_body(exchange);
@@ -574,18 +574,19 @@ static enum MHD_Result head_step(struct exchange *exchange, const char *method, 
 	request_head_read(exchange, method, version);
 	request_log_head(exchange, method);
 	int result = guard_check(exchange, method, error);
-	if (result != GUARD_LOOK_UP)
+	if (result != GUARD_KEY_LOOKUP)
 		return head_checked(exchange, result);
 	if (exchange->loop->ending)
 		result = error_cause(error, ERR_UNAVAILABLE, "the server is stopping");
 	else
 		result = key_lookup_begin(exchange, error);
-	return result ? head_checked(exchange, guard_check_found(exchange, result, error)) : MHD_YES;
+	return result ? head_checked(exchange, guard_check_looked_up(exchange, result, error))
+	              : MHD_YES;
 }
 
 static enum MHD_Result key_step(struct exchange *exchange)
 {
-	int result = guard_check_found(exchange, exchange->key_result, &exchange->error);
+	int result = guard_check_looked_up(exchange, exchange->lookup_result, &exchange->error);
 	return head_checked(exchange, result);
 }
 
@@ -608,7 +609,7 @@ static enum MHD_Result body_step(struct exchange *exchange, struct slice data)
 		if (result)
 			request_refuse(exchange, result);
 		return MHD_YES;
-	case STEP_SWALLOW:
+	case STEP_DISCARD:
 		if (exchange->body_seen > exchange->body_limit)
 			request_refuse(exchange, ERR_TOO_LARGE);
 		return MHD_YES;
@@ -633,8 +634,8 @@ static bool finish(struct exchange *exchange)
 
 static enum MHD_Result end_step(struct exchange *exchange)
 {
-	bool refused = exchange->step == STEP_SWALLOW && exchange->answer.status;
-	if (exchange->step == STEP_SAID || !client_has_request(exchange->client))
+	bool refused = exchange->step == STEP_DISCARD && exchange->answer.status;
+	if (exchange->step == STEP_SENT || !client_finish_request(exchange->client))
 		return MHD_NO;
 	if (refused)
 		exchange->step = STEP_ANSWER;
@@ -669,13 +670,13 @@ enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
 	if (!exchange)
 		return MHD_NO;
 	if (exchange->waiting) {
-		loop_still_waits(exchange);
+		loop_check_wait(exchange);
 		return MHD_YES;
 	}
-	if (exchange->step == STEP_HEAD && !client_has_head(client))
+	if (exchange->step == STEP_HEAD && !client_finish_head(client))
 		return MHD_NO;
 	if (exchange->step == STEP_HEAD || *size)
-		tls_makes_progress(client->tls);
+		tls_note_progress(client->tls);
 	enum MHD_Result result = step(exchange, method, version, data, size);
 	if (!exchange->waiting)
 		exchange->loop->goes_on = true;

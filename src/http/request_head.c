@@ -5,7 +5,7 @@
 
 #include "http/credential.h"
 #include "http/header.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/libmicrohttpd.h"
 
 /* ---- before the library parses the head ---- */
@@ -220,7 +220,7 @@ static void read_meaning(struct exchange *exchange, struct slice name, struct sl
 		head->expect_continue = header_name_is(value, "100-continue");
 	else if (header_name_is(name, "X-Forwarded-For"))
 		read_forwarded(head, value);
-	else if (credential_misplaced(name, value, exchange->service->settings->service_prefix))
+	else if (credential_is_misplaced(name, value, exchange->service->settings->service_prefix))
 		head->misplaced_key = name;
 }
 

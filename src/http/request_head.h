@@ -13,8 +13,8 @@
 #define HEAD_LINES_MAX 100                /* of headers */
 /* With cookies, policies and the longest file name below 4 KiB, plus the HSTS header. */
 #define ANSWER_HEAD_MAX ((size_t)5632)
-#define TLS_STAYS_NAME "Strict-Transport-Security"
-#define TLS_STAYS "max-age=31536000"
+#define HSTS_NAME "Strict-Transport-Security"
+#define HSTS_VALUE "max-age=31536000"
 
 /* Size of a record in the library: 56 bytes on 64-bit machines, rounded up. Three more records for
  * the cookies that it does not parse. */
@@ -23,7 +23,7 @@
 _Static_assert(CONNECTION_MEMORY >=
                    HEAD_SIZE_MAX + (HEAD_LINES_MAX + 3) * LINE_RECORD_SIZE + ANSWER_HEAD_MAX,
                "the memory suffices for the largest accepted head and answer");
-_Static_assert(ANSWER_HEAD_MAX >= 4096 + sizeof TLS_STAYS_NAME + sizeof TLS_STAYS + 2,
+_Static_assert(ANSWER_HEAD_MAX >= 4096 + sizeof HSTS_NAME + sizeof HSTS_VALUE + 2,
                "the answer head has space for the HSTS header");
 
 /* Handles the request line: prevents the library from storing each parameter and cookie, and sets

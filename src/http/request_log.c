@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 
 #define NETWORK_BYTES_FOUR 3
 #define NETWORK_BYTES_SIX 6
@@ -192,23 +192,23 @@ static void fill_refused(struct json_writer *writer, const void *context)
 
 static void write_refusals(struct refusals *refusals, const char *event, int64_t now_us)
 {
-	if (!refusals->count || now_us < refusals->told_us + US_PER_SECOND)
+	if (!refusals->count || now_us < refusals->logged_us + US_PER_SECOND)
 		return;
-	log_write_many(LOG_INFO, event, fill_refused, refusals);
+	log_write_frequent(LOG_INFO, event, fill_refused, refusals);
 	refusals->count = 0;
-	refusals->told_us = now_us;
+	refusals->logged_us = now_us;
 }
 
 /* Caller holds the lock. */
-static void write_all_refusals(struct request_lines *lines, int64_t now_us)
+static void write_all_refusals(struct request_log_state *lines, int64_t now_us)
 {
 	write_refusals(&lines->refusals, "connection_refused", now_us);
-	write_refusals(&lines->unlisted, "requests_unlisted", now_us);
+	write_refusals(&lines->unlisted, "requests_omitted", now_us);
 }
 
-void request_log_tell_refused(struct http_server *server, int64_t now_us)
+void request_log_flush(struct http_server *server, int64_t now_us)
 {
-	struct request_lines *lines = &server->request_lines;
+	struct request_log_state *lines = &server->request_log_state;
 	pthread_mutex_lock(&lines->lock);
 	write_all_refusals(lines, now_us);
 	pthread_mutex_unlock(&lines->lock);
@@ -223,7 +223,7 @@ static void add_refusal(struct refusals *refusals, const struct entry *entry)
 
 /* Returns whether a request without a key gets a line; otherwise counts it. Anyone can send such
  * requests at any rate. */
-static bool has_line(struct request_lines *lines, const struct entry *entry, int64_t now_us)
+static bool has_line(struct request_log_state *lines, const struct entry *entry, int64_t now_us)
 {
 	pthread_mutex_lock(&lines->lock);
 	if (now_us >= lines->listing_since_us + US_PER_SECOND) {
@@ -255,13 +255,13 @@ void request_log_end(const struct exchange *exchange, bool answered, bool cut, i
 		put_connection_address(server, exchange->connection, &entry);
 	/* Requests above the rate cost the client nothing. */
 	bool is_paid = exchange->key.key && exchange->rate.allowed;
-	if (is_paid || has_line(&server->request_lines, &entry, clock_monotonic_us()))
-		log_write_many(LOG_INFO, "request", fill_request, &entry);
+	if (is_paid || has_line(&server->request_log_state, &entry, clock_monotonic_us()))
+		log_write_frequent(LOG_INFO, "request", fill_request, &entry);
 }
 
 void request_log_refused(struct http_server *server, const struct sockaddr *address, int status)
 {
-	struct request_lines *lines = &server->request_lines;
+	struct request_log_state *lines = &server->request_log_state;
 	struct entry entry = {.status = status};
 	if (which_logged(server) == REQUESTS_NONE)
 		return;

@@ -24,14 +24,14 @@ bool request_log_addresses_parse(const char *text, enum request_log_addresses *r
  * their number. */
 #define REFUSED_CLIENT_SIZE 64
 struct refusals {
-	int64_t told_us; /* time of the last line */
-	int64_t count;   /* number since then */
-	int status;      /* status of the last one; `client` is its address */
+	int64_t logged_us; /* time of the last line */
+	int64_t count;     /* number since then */
+	int status;        /* status of the last one; `client` is its address */
 	char client[REFUSED_CLIENT_SIZE];
 };
 
 /* Shared by all threads. */
-struct request_lines {
+struct request_log_state {
 	pthread_mutex_t lock;
 	struct refusals refusals; /* refused connections */
 	struct refusals unlisted; /* requests without a key that got no line of their own */
@@ -55,6 +55,6 @@ void request_log_end(const struct exchange *exchange, bool answered, bool cut, i
 void request_log_refused(struct http_server *server, const struct sockaddr *address, int status);
 /* Logs the pending counts if the last line is at least one second old at `now_us` (monotonic);
  * INT64_MAX: always. Any thread. */
-void request_log_tell_refused(struct http_server *server, int64_t now_us);
+void request_log_flush(struct http_server *server, int64_t now_us);
 
 #endif

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "http/header.h"
-#include "http/metrics.h"
+#include "http/prometheus.h"
 
 #define GET_ONLY "GET, HEAD"
 

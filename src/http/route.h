@@ -11,13 +11,13 @@ enum lane {
 	LANE_OWN,     /* the pool of the loop: readers or operators */
 	LANE_READERS, /* reads of the store */
 	LANE_OPERATORS,
-	LANE_KEYS,    /* lookups of keys that are not cached */
-	LANE_BODIES,  /* long bodies: parsing, checking, canonicalisation and hashing */
-	LANE_CONTENT, /* declared content: waits for the disk or the network */
-	LANE_CHECKS,  /* verification of uploaded files: takes CPU seconds */
-	LANE_FORMS,   /* forms of the console: a commit, which may wait for a standby */
-	LANE_TRIES,   /* registrations from the console */
-	LANE_CALLS,   /* calls to external servers */
+	LANE_KEYS,        /* lookups of keys that are not cached */
+	LANE_BODIES,      /* long bodies: parsing, checking, canonicalisation and hashing */
+	LANE_CONTENT,     /* declared content: waits for the disk or the network */
+	LANE_CHECKS,      /* verification of uploaded files: takes CPU seconds */
+	LANE_FORMS,       /* forms of the console: a commit, which may wait for a standby */
+	LANE_TEST_EVENTS, /* registrations from the console */
+	LANE_EXTERNAL,    /* calls to external servers */
 	LANE_COUNT
 };
 
@@ -27,12 +27,12 @@ struct operation {
 	unsigned costs;  /* open: tokens per request; 0: one */
 	bool page;       /* an HTML page: errors are pages too, unless JSON is preferred */
 	/* open: above its rate it takes a token of public pages and reports the refusal itself */
-	bool tells_rate;
+	bool reports_rate;
 	bool listed; /* search engines may index the page */
 	enum lane lane;
-	bool writes;     /* refused while the channel or account is suspended */
-	bool free_query; /* the operation parses the query itself; `parameters` is unused */
-	bool validates;  /* validates further than guard_check, then calls guard_forced */
+	bool writes;       /* refused while the channel or account is suspended */
+	bool parses_query; /* the operation parses the query itself; `parameters` is unused */
+	bool validates;    /* validates further than guard_check, then calls guard_forced_error */
 	enum scenario_effect scenario;
 	const char *const *parameters; /* query parameters, NULL-terminated */
 	/* Called after the head was checked: sets body_limit, or returns ERR_*. NULL: the body is
@@ -40,9 +40,9 @@ struct operation {
 	int (*begin)(struct exchange *exchange, struct error *error);
 	/* Called with received data. NULL: it is collected in `body`. */
 	int (*data)(struct exchange *exchange, struct slice data, struct error *error);
-	/* Parses the chunk in `body`. On a worker of `piece_lane`. */
+	/* Parses the chunk in `body`. On a worker of `chunk_lane`. */
 	int (*piece)(struct exchange *exchange, struct error *error);
-	enum lane piece_lane;
+	enum lane chunk_lane;
 	/* Called after the complete request: answers (true), or waits after passing the exchange on
 	 * (false). NULL: a worker runs `work`. */
 	bool (*finish)(struct exchange *exchange);

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/epoch.h"
 #include "base/log.h"
-#include "base/reading.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/libmicrohttpd.h"
 #include "http/listen.h"
 #include "http/tls_files.h"
@@ -28,10 +28,10 @@ int http_listen_port(const char *text)
 	return listen_port(text);
 }
 
-int http_check_listen(const char *setting, const char *text, struct error *error)
+int http_check_listen_address(const char *setting, const char *text, struct error *error)
 {
 	const char *name = strcmp(setting, "service.listen") == 0 ? "public" : "admin";
-	return listen_is_handed_over(name) ? OK : listen_try(setting, text, error);
+	return listen_is_inherited(name) ? OK : listen_check(setting, text, error);
 }
 
 static void set_lenient_error(struct error *error)
@@ -42,8 +42,8 @@ static void set_lenient_error(struct error *error)
 bool http_needs_proxy(const char *text, struct error *error)
 {
 	struct error ignored = {0};
-	if (listen_is_handed_over("public") || listen_is_loopback(text) ||
-	    libmicrohttpd_load(&ignored) || !libmicrohttpd_is_lenient())
+	if (listen_is_inherited("public") || listen_is_loopback(text) || libmicrohttpd_load(&ignored) ||
+	    !libmicrohttpd_is_lenient())
 		return false;
 	set_lenient_error(error);
 	return true;
@@ -52,7 +52,7 @@ bool http_needs_proxy(const char *text, struct error *error)
 static void warn_if_lenient(const struct http_server *server)
 {
 	struct error error = {0};
-	bool is_local = listen_is_handed_over("public")
+	bool is_local = listen_is_inherited("public")
 	                    ? listen_is_bound_to_loopback(server->listen_descriptor)
 	                    : listen_is_loopback(server->service->settings->service_listen);
 	if (is_local || !libmicrohttpd_is_lenient())
@@ -99,8 +99,8 @@ static bool start_workers(struct http_server *server)
 		[LANE_CHECKS] = {1, 1, BODIES_NICE},
 		[LANE_BODIES] = {bodies, bodies / 2, BODIES_NICE},
 		[LANE_FORMS] = {4, 2},
-		[LANE_TRIES] = {1, 1},
-		[LANE_CALLS] = {4, 2},
+		[LANE_TEST_EVENTS] = {1, 1},
+		[LANE_EXTERNAL] = {4, 2},
 	};
 	bool started = true;
 	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++) {
@@ -172,7 +172,7 @@ static void forget_proxies(struct proxies *in_force)
 	struct proxies **at = &in_force->former;
 	while (*at) {
 		struct proxies *one = *at;
-		if (!reading_is_over(one->number)) {
+		if (!epoch_is_over(one->number)) {
 			at = &one->former;
 			continue;
 		}
@@ -253,7 +253,7 @@ static void apply(struct http_server *server, struct fresh *fresh)
 	fresh->proxies->former = former;
 	server->trusted_proxies = fresh->proxies;
 	if (former)
-		former->number = reading_replaced();
+		former->number = epoch_advance();
 	forget_proxies(fresh->proxies);
 	for (int listener = 0; listener < HTTP_LISTENERS; listener++) {
 		struct tls_generation *generation = fresh->tls[listener];
@@ -277,8 +277,8 @@ int http_reload(struct http_server *server, const struct settings *settings,
 	return OK;
 }
 
-void http_check_tls(const struct settings *settings, http_problem *problem, http_problem *warning,
-                    void *context)
+void http_check_tls(const struct settings *settings, http_setting_problem *problem,
+                    http_setting_problem *warning, void *context)
 {
 	for (enum http_listener listener = 0; listener < HTTP_LISTENERS; listener++) {
 		struct tls_generation *generation = NULL;
@@ -337,7 +337,7 @@ static int start(struct http_server *server, struct error *error)
 	result = listen_on("service.listen", settings->service_listen, "public",
 	                   &server->listen_descriptor, &server->port, error);
 	const char *admin_listen = settings->service_admin_listen;
-	if (!result && ((admin_listen && *admin_listen) || listen_is_handed_over("admin"))) {
+	if (!result && ((admin_listen && *admin_listen) || listen_is_inherited("admin"))) {
 		result = listen_on("service.admin_listen", admin_listen, "admin",
 		                   &server->monitor_descriptor, &server->monitor_port, error);
 		if (!result)
@@ -359,7 +359,7 @@ int http_start(struct service *service, struct admin *admin, struct http_server 
 	pthread_mutex_init(&server->bodies_lock, NULL);
 	for (int listener = 0; listener < HTTP_LISTENERS; listener++)
 		tls_init(&server->tls[listener]);
-	pthread_mutex_init(&server->request_lines.lock, NULL);
+	pthread_mutex_init(&server->request_log_state.lock, NULL);
 	server->listen_descriptor = server->monitor_descriptor = -1;
 	int result = start(server, error);
 	if (result) {
@@ -382,20 +382,20 @@ uint16_t http_monitor_port(const struct http_server *server)
 
 static bool has_turned(const struct loop *loop)
 {
-	return !loop->started || atomic_load(&loop->turns) != loop->turns_seen;
+	return !loop->started || atomic_load(&loop->turns) != loop->iterations_seen;
 }
 
-bool http_has_turned(struct http_server *server)
+bool http_has_iterated(struct http_server *server)
 {
-	bool all = has_turned(&server->operators_loop) && acceptor_has_turned(server->acceptor);
+	bool all = has_turned(&server->operators_loop) && acceptor_has_iterated(server->acceptor);
 	for (unsigned i = 0; i < server->loop_count; i++)
 		all = all && has_turned(&server->loops[i]);
 	if (!all)
 		return false;
-	acceptor_seen(server->acceptor);
-	server->operators_loop.turns_seen = atomic_load(&server->operators_loop.turns);
+	acceptor_mark_seen(server->acceptor);
+	server->operators_loop.iterations_seen = atomic_load(&server->operators_loop.turns);
 	for (unsigned i = 0; i < server->loop_count; i++)
-		server->loops[i].turns_seen = atomic_load(&server->loops[i].turns);
+		server->loops[i].iterations_seen = atomic_load(&server->loops[i].turns);
 	return true;
 }
 
@@ -403,8 +403,8 @@ bool http_has_turned(struct http_server *server)
  * on its way. */
 static bool is_busy(struct http_server *server, bool wait_for_fresh)
 {
-	bool busy =
-		!acceptor_is_quiet(server->acceptor) || (wait_for_fresh && atomic_load(&server->fresh) > 0);
+	bool busy = !acceptor_is_drained(server->acceptor) ||
+	            (wait_for_fresh && atomic_load(&server->fresh) > 0);
 	for (unsigned i = 0; i < server->loop_count; i++)
 		busy = busy || atomic_load(&server->loops[i].under_way) > 0;
 	return busy;
@@ -429,7 +429,7 @@ void http_stop(struct http_server *server)
 	for (unsigned i = 0; i < server->loop_count; i++)
 		loop_stop(&server->loops[i]);
 	loop_stop(&server->operators_loop);
-	request_log_tell_refused(server, INT64_MAX);
+	request_log_flush(server, INT64_MAX);
 	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++)
 		if (lane != LANE_CONTENT)
 			worker_pool_stop(server->workers[lane]);
@@ -447,7 +447,7 @@ void http_stop(struct http_server *server)
 	connection_table_free(server->operators_connections);
 	free(server->loops);
 	pthread_mutex_destroy(&server->bodies_lock);
-	pthread_mutex_destroy(&server->request_lines.lock);
+	pthread_mutex_destroy(&server->request_log_state.lock);
 	free(server->error_docs);
 	free_proxies(server);
 	for (int listener = 0; listener < HTTP_LISTENERS; listener++) {

@@ -36,17 +36,18 @@ int http_start(struct service *service, struct admin *admin, struct http_server 
 int http_listen_port(const char *text) MUST_CHECK;
 /* Checks whether an address can be bound, without listening on it; `setting` is its name.
  * ERR_VALIDATION, ERR_IO with the cause. */
-int http_check_listen(const char *setting, const char *text, struct error *error) MUST_CHECK;
+int http_check_listen_address(const char *setting, const char *text, struct error *error)
+	MUST_CHECK;
 
 /* Returns whether the address needs a reverse proxy: the HTTP library is older than 1.0, and the
  * address is reachable from other machines. Sets `error` then. */
 bool http_needs_proxy(const char *text, struct error *error);
 
 /* Reports an error or a warning about the setting of that name. */
-typedef void http_problem(void *context, const char *setting, const char *what);
+typedef void http_setting_problem(void *context, const char *setting, const char *what);
 /* Reads the files of service.tls_* and service.admin_tls_* as at a start. */
-void http_check_tls(const struct settings *settings, http_problem *problem, http_problem *warning,
-                    void *context);
+void http_check_tls(const struct settings *settings, http_setting_problem *problem,
+                    http_setting_problem *warning, void *context);
 /* Time before the expiry of a listener's certificate from which a warning is reported. */
 #define HTTP_TLS_WARN_US (14 * US_PER_DAY)
 
@@ -62,7 +63,7 @@ uint16_t http_monitor_port(const struct http_server *server);
 
 /* Returns whether every polling thread has completed an iteration since the last call that returned
  * true. A thread that hangs or blocks does not. */
-bool http_has_turned(struct http_server *server);
+bool http_has_iterated(struct http_server *server);
 
 /* Stops accepting connections, makes /readyz answer 503, and asks clients to close their
  * connections. Blocks until no request is in progress or expected on a new connection, or until the

@@ -64,7 +64,7 @@ int share_take(struct shares *shares, uint64_t owner, int64_t amount, int64_t li
 	return 0;
 }
 
-void share_give(struct shares *shares, uint64_t owner, int64_t amount)
+void share_release(struct shares *shares, uint64_t owner, int64_t amount)
 {
 	struct entry **at = find(shares, owner);
 	struct entry *entry = *at;

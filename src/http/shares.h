@@ -17,6 +17,6 @@ int64_t share_held(struct shares *shares, uint64_t owner);
  * amount is then unchanged. */
 int share_take(struct shares *shares, uint64_t owner, int64_t amount, int64_t limit) MUST_CHECK;
 /* Subtracts `amount`, which must have been taken. */
-void share_give(struct shares *shares, uint64_t owner, int64_t amount);
+void share_release(struct shares *shares, uint64_t owner, int64_t amount);
 
 #endif

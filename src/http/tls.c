@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "http/gnutls.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/tls_files.h"
 
 #define RECORD_MAX ((size_t)16 * 1024)
@@ -119,7 +119,7 @@ static void stop_watching(struct tls_session *session)
 	(void)epoll_ctl(loop->poll_descriptor, EPOLL_CTL_DEL, session->descriptor, NULL);
 }
 
-void tls_go_on(struct tls_session *session)
+void tls_resume(struct tls_session *session)
 {
 	if (!session->waits)
 		return;
@@ -252,7 +252,7 @@ bool tls_begin(struct client *client, struct tls_listener *listener)
 	return set_up(session);
 }
 
-void tls_is_gone(struct tls_session *session)
+void tls_session_closed(struct tls_session *session)
 {
 	if (session)
 		session->session = NULL;
@@ -268,25 +268,25 @@ void tls_end(struct tls_session *session)
 	free(session);
 }
 
-void tls_has_request(struct tls_session *session)
+void tls_begin_request(struct tls_session *session)
 {
 	if (session)
 		session->has_request = true;
-	tls_makes_progress(session);
+	tls_note_progress(session);
 }
 
-void tls_makes_progress(struct tls_session *session)
+void tls_note_progress(struct tls_session *session)
 {
 	if (session)
 		session->ahead = 0;
 }
 
-bool tls_is_silent(const struct tls_session *session)
+bool tls_has_no_request(const struct tls_session *session)
 {
 	return session && !session->has_request;
 }
 
-bool tls_has_shaken_hands(const struct tls_session *session)
+bool tls_is_established(const struct tls_session *session)
 {
 	return session && session->shaken_hands;
 }
@@ -308,7 +308,7 @@ static bool has_unsent(struct tls_session *session)
 	return gnutls_record_send(session->session, NULL, 0) != GNUTLS_E_INVALID_REQUEST;
 }
 
-bool tls_say_last(struct tls_session *session, struct slice text)
+bool tls_send_last(struct tls_session *session, struct slice text)
 {
 	if (!can_send(session) || has_unsent(session))
 		return false;

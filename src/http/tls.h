@@ -45,25 +45,25 @@ void tls_replace(struct tls_listener *listener, struct tls_generation *fresh);
 /* Starts TLS for a new connection. False without memory: its handshake will fail. */
 bool tls_begin(struct client *client, struct tls_listener *listener) MUST_CHECK;
 /* Handles the end of the library's session. NULL-safe. */
-void tls_is_gone(struct tls_session *session);
+void tls_session_closed(struct tls_session *session);
 /* Frees the session of a closed connection. NULL-safe. */
 void tls_end(struct tls_session *session);
 /* Sends `text` if possible without blocking, and closes the sending direction. False: it was not
  * sent, or not in full. Before the end of the handshake, and after the end of the session, nothing
  * is sent. */
-bool tls_say_last(struct tls_session *session, struct slice text);
+bool tls_send_last(struct tls_session *session, struct slice text);
 /* Reads and discards received data, within bounds. */
 void tls_discard(struct tls_session *session);
 /* Resumes the session: its socket is ready, or must no longer be waited for. */
-void tls_go_on(struct tls_session *session);
+void tls_resume(struct tls_session *session);
 /* Handles the first request line. NULL-safe, as are the following functions. */
-void tls_has_request(struct tls_session *session);
+void tls_begin_request(struct tls_session *session);
 /* Resets the limit on unprocessed data, because the library has passed on a head or bytes of a
  * body. */
-void tls_makes_progress(struct tls_session *session);
+void tls_note_progress(struct tls_session *session);
 /* Returns whether no request line has arrived. False for NULL. */
-bool tls_is_silent(const struct tls_session *session);
-bool tls_has_shaken_hands(const struct tls_session *session);
+bool tls_has_no_request(const struct tls_session *session);
+bool tls_is_established(const struct tls_session *session);
 /* Returns the number of decrypted bytes that the library has not read. */
 int tls_unread(const struct tls_session *session);
 

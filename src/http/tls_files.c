@@ -41,7 +41,7 @@ static bool is_set(const char *path)
 
 struct input {
 	const struct names *names;
-	http_problem *problem;
+	http_setting_problem *problem;
 	void *context;
 	const char **ret_setting;
 	struct error *error;
@@ -239,9 +239,9 @@ static int make(const struct input *input, const struct files *files,
 	return result ? result : read_clients(input, files->clients, generation);
 }
 
-int tls_read(const struct settings *settings, enum http_listener listener, http_problem *problem,
-             void *context, struct tls_generation **ret, const char **ret_setting,
-             struct error *error)
+int tls_read(const struct settings *settings, enum http_listener listener,
+             http_setting_problem *problem, void *context, struct tls_generation **ret,
+             const char **ret_setting, struct error *error)
 {
 	struct files files = files_of(settings, listener);
 	struct input input = {&names[listener], problem, context, ret_setting, error};

@@ -21,9 +21,9 @@ struct tls_generation {
 /* Reads the files of a listener. NULL in `ret`: none are configured. ERR_VALIDATION with the cause,
  * and the name of the setting in `ret_setting`; ERR_NO_MEMORY; ERR_UNAVAILABLE without GnuTLS.
  * `problem` (may be NULL) receives warnings. Any thread. */
-int tls_read(const struct settings *settings, enum http_listener listener, http_problem *problem,
-             void *context, struct tls_generation **ret, const char **ret_setting,
-             struct error *error) MUST_CHECK;
+int tls_read(const struct settings *settings, enum http_listener listener,
+             http_setting_problem *problem, void *context, struct tls_generation **ret,
+             const char **ret_setting, struct error *error) MUST_CHECK;
 void tls_release(struct tls_generation *generation); /* NULL-safe */
 /* Returns the earliest expiry of its certificate and issuers. */
 int64_t tls_expires_us(const struct tls_generation *generation);

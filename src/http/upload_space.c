@@ -5,13 +5,13 @@
 
 #include <assert.h>
 
-#include "http/internal.h"
+#include "http/http_internal.h"
 
 #define MIB ((int64_t)1024 * 1024)
 #define SHARE 4 /* an owner may use at most this fraction, but always enough for one file */
 
-int upload_space_take(struct upload_space *space, struct http_server *server, uint64_t owner,
-                      size_t size, struct error *error)
+int upload_space_reserve(struct upload_space *space, struct http_server *server, uint64_t owner,
+                         size_t size, struct error *error)
 {
 	int64_t all = server->service->settings->http_upload_space * MIB, more = (int64_t)size;
 	int64_t share = all / SHARE > (int64_t)FILE_MAX ? all / SHARE : (int64_t)FILE_MAX;
@@ -37,12 +37,12 @@ int upload_space_take(struct upload_space *space, struct http_server *server, ui
 	                   "http.upload_space or the account's share of it is exhausted");
 }
 
-void upload_space_give(struct upload_space *space, struct http_server *server)
+void upload_space_release(struct upload_space *space, struct http_server *server)
 {
 	if (!space->held)
 		return;
 	pthread_mutex_lock(&server->bodies_lock);
-	share_give(server->uploads, space->owner, space->held);
+	share_release(server->uploads, space->owner, space->held);
 	server->upload_held -= space->held;
 	assert(server->upload_held >= 0);
 	pthread_mutex_unlock(&server->bodies_lock);

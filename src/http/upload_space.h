@@ -17,9 +17,9 @@ struct upload_space {
 
 /* Reserves `size` more bytes before they are written. ERR_UNAVAILABLE: the total or the owner's
  * share is exhausted; nothing was reserved. */
-int upload_space_take(struct upload_space *space, struct http_server *server, uint64_t owner,
-                      size_t size, struct error *error) MUST_CHECK;
+int upload_space_reserve(struct upload_space *space, struct http_server *server, uint64_t owner,
+                         size_t size, struct error *error) MUST_CHECK;
 /* Releases all space after the bytes were deleted or an event refers to them. */
-void upload_space_give(struct upload_space *space, struct http_server *server);
+void upload_space_release(struct upload_space *space, struct http_server *server);
 
 #endif

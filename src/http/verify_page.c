@@ -3,7 +3,7 @@
 #include "http/guard.h"
 #include "http/header.h"
 #include "http/html.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "issue/verification.h"
 #include "issue/verification_code.h"
 

@@ -1,6 +1,6 @@
 /* Well-known resources: security.txt, robots.txt, the icon, and `OPTIONS *`. */
 #include "http/embedded.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "service/settings.h"
 
 #define TEXT_TYPE "text/plain; charset=utf-8"

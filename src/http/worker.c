@@ -6,12 +6,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/reading.h"
+#include "base/epoch.h"
 
 struct worker_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct turns waiting;
+	struct fair_queue waiting;
 	size_t owner_threads;
 	size_t queue_max;
 	int niceness;
@@ -27,22 +27,22 @@ struct choosing {
 
 /* Chooses a task whose owner has fewer busy threads than its limit. A worker that finishes for such
  * an owner checks again. */
-static enum turn_choice choose(void *context, struct turn *turn)
+static enum fair_queue_choice choose(void *context, struct fair_queue_item *turn)
 {
 	struct choosing *choosing = context;
 	const struct worker_pool *pool = choosing->pool;
 	struct task *task = (struct task *)((char *)turn - offsetof(struct task, turn));
 	if (task->owner && turn->owner->busy >= pool->owner_threads && !pool->stopping)
-		return TURN_OWNER_LEFT;
+		return FAIR_QUEUE_OWNER_SKIPPED;
 	turn->owner->busy++;
 	choosing->task = task;
-	return TURN_TAKEN;
+	return FAIR_QUEUE_TAKEN;
 }
 
 static struct task *take(struct worker_pool *pool)
 {
 	struct choosing choosing = {.pool = pool};
-	(void)turns_take(&pool->waiting, 1, choose, &choosing);
+	(void)fair_queue_take(&pool->waiting, 1, choose, &choosing);
 	return choosing.task;
 }
 
@@ -66,13 +66,14 @@ static void *work(void *context)
 			pthread_cond_wait(&pool->work, &pool->lock);
 		if (!task)
 			break;
-		struct turns_owner *owner = task->turn.owner; /* saved, because the task may free itself */
+		struct fair_queue_owner *owner =
+			task->turn.owner; /* saved, because the task may free itself */
 		pthread_mutex_unlock(&pool->lock);
-		reading_begin();
+		epoch_enter();
 		task->run(task);
-		reading_end();
+		epoch_leave();
 		pthread_mutex_lock(&pool->lock);
-		turns_end(&pool->waiting, owner);
+		fair_queue_end(&pool->waiting, owner);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;
@@ -86,7 +87,7 @@ struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size
 		return NULL;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
-	turns_init(&pool->waiting);
+	fair_queue_init(&pool->waiting);
 	pool->owner_threads = owner_threads;
 	pool->queue_max = queue_max;
 	pool->niceness = niceness;
@@ -105,14 +106,14 @@ struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size
 
 static void append(struct worker_pool *pool, struct task *task)
 {
-	turns_add(&pool->waiting, &task->turn, task->owner);
+	fair_queue_add(&pool->waiting, &task->turn, task->owner);
 	pthread_cond_signal(&pool->work);
 }
 
 bool worker_submit(struct worker_pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
-	bool room = task->owner ? turns_has_room(&pool->waiting, task->owner, pool->queue_max)
+	bool room = task->owner ? fair_queue_has_room(&pool->waiting, task->owner, pool->queue_max)
 	                        : pool->waiting.length < pool->queue_max;
 	bool taken = room && !pool->stopping;
 	if (taken)
@@ -121,7 +122,7 @@ bool worker_submit(struct worker_pool *pool, struct task *task)
 	return taken;
 }
 
-void worker_clear_up(struct worker_pool *pool, struct task *task)
+void worker_submit_cleanup(struct worker_pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
 	append(pool, task);
@@ -148,6 +149,6 @@ void worker_pool_stop(struct worker_pool *pool)
 		pthread_join(pool->threads[i], NULL);
 	pthread_cond_destroy(&pool->work);
 	pthread_mutex_destroy(&pool->lock);
-	turns_free(&pool->waiting);
+	fair_queue_free(&pool->waiting);
 	free(pool);
 }

@@ -9,7 +9,7 @@
 #include "issue/certify.h"
 #include "issue/certify_range.h"
 #include "issue/links.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 #include "service/service.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
@@ -269,7 +269,7 @@ int certification_request(struct service *service, const struct certification_or
 {
 	const struct key_identity *key = order->key;
 	*ret_replayed = false;
-	int result = quiet_refuse(service, error);
+	int result = read_only_refuse(service, error);
 	if (result)
 		return result;
 	if (!order->idempotency_key)

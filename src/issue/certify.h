@@ -14,7 +14,7 @@ struct certification_order {
 	const struct certification_expected *expected;
 	enum language language;
 	struct store *store; /* store handle with the audit record of the acceptance
-	                        (store/audit/acts.h); NULL: no entry */
+	                        (store/audit/audit_log.h); NULL: no entry */
 };
 /* Accepts a request: checks it, freezes the range, charges the fee and writes the job. Returns the
  * Certification record as JSON.

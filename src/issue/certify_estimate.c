@@ -1,7 +1,7 @@
 #include "issue/certify.h"
 #include "issue/certify_range.h"
 #include "report/report.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 
 /* Upper bounds, in addition to the content: both reports, a row of a report, and the overhead of
  * each event in the archive and the content part. */
@@ -37,8 +37,8 @@ int certification_expect_bytes(struct service *service, struct certification *ce
 	int result = OK;
 	certification->stored_max = settings->account_stored_bytes;
 	if (settings->certification_share_within > 0)
-		result =
-			store_has_like_certification(service->store, certification, since_us, &alike, error);
+		result = store_has_same_range_certification(service->store, certification, since_us, &alike,
+		                                            error);
 	if (!result && !alike)
 		result = expect_content(service, certification, &content, error);
 	int64_t rows = events < REPORT_EVENT_ROWS_MAX ? events : REPORT_EVENT_ROWS_MAX;
@@ -50,11 +50,11 @@ int certification_expect_bytes(struct service *service, struct certification *ce
 static int check_all(struct service *service, const struct certification_order *order,
                      const struct certification *certification, struct error *why)
 {
-	int result = quiet_refuse(service, why);
+	int result = read_only_refuse(service, why);
 	if (!result)
 		result = service_check_writes(order->key, why);
 	if (!result)
-		result = store_judge_certification(
+		result = store_check_certification(
 			service->store, service->settings->certification_open_per_account, certification, why);
 	return result;
 }
@@ -68,7 +68,7 @@ int certification_estimate(struct service *service, const struct certification_o
 	*ret = (struct certification_estimate){0};
 	struct content_estimate content = {0};
 	int result =
-		certification_foresee(service, order, &certification, &versions, &ret->sealed, error);
+		certification_preview(service, order, &certification, &versions, &ret->sealed, error);
 	if (!result)
 		result = store_estimate_content(service->store, certification.account, certification.chain,
 		                                certification.first_sequence, certification.last_sequence,
@@ -86,7 +86,7 @@ int certification_estimate(struct service *service, const struct certification_o
 	/* A server error says nothing about the request, unless the cause is that the store is a
 	 * read-only copy. */
 	bool is_fault = ret->refusal && error_http_status(ret->refusal) >= 500;
-	if (!is_fault || quiet_is(service))
+	if (!is_fault || read_only_is_active(service))
 		return OK;
 	*error = ret->why;
 	return ret->refusal;

@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "issue/certify.h"
-#include "service/clock.h"
 #include "service/clock_start.h"
+#include "service/registration_clock.h"
 
 #define CONFIG_VERSIONS_MAX (CONFIG_VERSIONS_TEXT_MAX / 24)
 /* An archive is a ZIP file of less than 4 GiB, and an event may take half a kilobyte of it. */
@@ -70,7 +70,7 @@ static int close_range(struct service *service, struct certification *certificat
 		.now_us = certification->requested_at_us,
 		.ahead_us = store_is_shared(service->store) ? 0 : service_clock_ahead_us(service),
 		.bound_us = service->settings->seal_clock_bound,
-		.refused_for_us = clock_start_refuses_us(service),
+		.refused_for_us = clock_start_refusal_us(service),
 	};
 	int64_t cut_us, before = certification->last_sequence;
 	int result = store_close_range(service->store, certification->account, certification->chain,
@@ -152,7 +152,7 @@ int certification_freeze(struct service *service, const struct certification_ord
 	return freeze(service, order, true, ret, versions, ret_sealed, error);
 }
 
-int certification_foresee(struct service *service, const struct certification_order *order,
+int certification_preview(struct service *service, const struct certification_order *order,
                           struct certification *ret, struct buf *versions, bool *ret_sealed,
                           struct error *error)
 {

@@ -17,7 +17,7 @@ int certification_freeze(struct service *service, const struct certification_ord
                          struct certification *ret, struct buf *versions, bool *ret_sealed,
                          struct error *error) MUST_CHECK;
 /* Does the same without closing the range. */
-int certification_foresee(struct service *service, const struct certification_order *order,
+int certification_preview(struct service *service, const struct certification_order *order,
                           struct certification *ret, struct buf *versions, bool *ret_sealed,
                           struct error *error) MUST_CHECK;
 

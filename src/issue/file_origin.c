@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "issue/check_file.h"
 #include "store/certifications/certifications.h"
-#include "store/evidence/signers.h"
+#include "store/evidence/signer_records.h"
 #include "verify/verifier.h"
 #include "verify/verify.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "issue/issue_work.h"
+#include "issue/issue_job.h"
 #include "report/pdf_sign.h"
 #include "report/renderer.h"
 #include "store/accounts/accounts.h"
@@ -24,23 +24,23 @@ enum {
 
 /* ---- shared with issue_archive.c ---- */
 
-int64_t issue_event_count(const struct issue_work *work)
+int64_t issue_event_count(const struct issue_job *work)
 {
 	return work->certification->last_sequence - work->certification->first_sequence + 1;
 }
 
-void issue_path(const struct issue_work *work, const char *name, char path[ISSUE_PATH_MAX])
+void issue_path(const struct issue_job *work, const char *name, char path[ISSUE_PATH_MAX])
 {
 	snprintf(path, ISSUE_PATH_MAX, "%s/%s", work->directory, name);
 }
 
-int issue_progress(struct issue_work *work, int64_t done, int64_t total)
+int issue_progress(struct issue_job *work, int64_t done, int64_t total)
 {
 	int64_t now_us = clock_monotonic_us();
 	if (now_us - work->progress_at_us < PROGRESS_INTERVAL_US)
 		return OK;
 	work->progress_at_us = now_us;
-	int result = issue_watch_space(work);
+	int result = issue_check_space(work);
 	if (result)
 		return result;
 	assert(total > 0 && done >= 0 && done <= total);
@@ -50,14 +50,14 @@ int issue_progress(struct issue_work *work, int64_t done, int64_t total)
 	return work->watch->progress(work->watch->context, permille);
 }
 
-static void begin_step(struct issue_work *work, int64_t to)
+static void begin_step(struct issue_job *work, int64_t to)
 {
 	assert(to > work->progress_to && to <= PROGRESS_END);
 	work->progress_from = work->progress_to;
 	work->progress_to = to;
 }
 
-int issue_each_event(const struct issue_work *work, bool with_content,
+int issue_each_event(const struct issue_job *work, bool with_content,
                      int (*each)(void *context, const struct event *event), void *context,
                      struct error *error)
 {
@@ -75,7 +75,7 @@ int issue_each_event(const struct issue_work *work, bool with_content,
 
 /* ---- input ---- */
 
-static int load_configurations(struct issue_work *work, struct error *error)
+static int load_configurations(struct issue_job *work, struct error *error)
 {
 	struct json *versions;
 	int result = json_parse(work->arena, slice_of(work->certification->config_versions), NULL,
@@ -105,7 +105,7 @@ static int load_configurations(struct issue_work *work, struct error *error)
 	return OK;
 }
 
-static int load(struct issue_work *work, struct error *error)
+static int load(struct issue_job *work, struct error *error)
 {
 	struct service *service = work->service;
 	const struct certification *certification = work->certification;
@@ -136,7 +136,7 @@ static int load(struct issue_work *work, struct error *error)
 
 /* ---- reports ---- */
 
-static int list_report_parts(struct issue_work *work, struct report_facts *facts)
+static int list_report_parts(struct issue_job *work, struct report_facts *facts)
 {
 	size_t rows = work->part_count < REPORT_PART_ROWS_MAX ? work->part_count : REPORT_PART_ROWS_MAX;
 	struct report_part *parts = arena_alloc(work->arena, (rows + 1) * sizeof *parts);
@@ -151,7 +151,7 @@ static int list_report_parts(struct issue_work *work, struct report_facts *facts
 	return OK;
 }
 
-static int gather_facts(struct issue_work *work, struct report_facts *ret_facts)
+static int gather_facts(struct issue_job *work, struct report_facts *ret_facts)
 {
 	const struct certification *certification = work->certification;
 	size_t configurations = work->configuration_count;
@@ -196,7 +196,7 @@ static int gather_facts(struct issue_work *work, struct report_facts *ret_facts)
 	return list_report_parts(work, ret_facts);
 }
 
-static int make_report(struct issue_work *work, const struct report_facts *facts,
+static int make_report(struct issue_job *work, const struct report_facts *facts,
                        enum language language, struct document *document, struct error *error)
 {
 	document->kind = DOCUMENT_REPORT;
@@ -208,14 +208,14 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 	issue_path(work, document->name, path);
 	int result = renderer_draw(work->service->renderer, facts, language, unsigned_path, error);
 	struct pdf_signed made;
-	struct pdf_lasting lasting = {issue_collect, work};
+	struct pdf_long_term lasting = {issue_collect, work};
 	work->signer.purpose = SIGNER_REPORT;
 	if (!result)
 		result = pdf_sign(unsigned_path, path, work->issued_at_us, &work->signing,
 		                  work->signing.timestamp && work->service->revocation ? &lasting : NULL,
 		                  &made, error);
 	if (!result)
-		result = issue_compare(work, facts, error);
+		result = issue_check_level(work, facts, error);
 	if (!result) {
 		document->size_bytes = made.size_bytes;
 		document->sha256 = made.digest;
@@ -228,19 +228,19 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 
 /* Creates the documents; `documents` receives the reports, then the archive. The parts are in
  * work->parts. */
-static int make_documents(struct issue_work *work, struct document *documents, struct error *error)
+static int make_documents(struct issue_job *work, struct document *documents, struct error *error)
 {
 	begin_step(work, PROGRESS_ARCHIVE);
-	int result = issue_begin_parts(work, error);
+	int result = issue_start_parts(work, error);
 	if (!result)
 		result = issue_archive(work, error);
-	issue_end_parts(work);
+	issue_free_parts(work);
 	begin_step(work, PROGRESS_REPORTS);
 	struct report_facts facts;
 	if (!result)
 		result = gather_facts(work, &facts);
 	if (!result)
-		result = issue_foresee(work, &facts, error);
+		result = issue_predict_level(work, &facts, error);
 	if (!result)
 		result = make_report(work, &facts, LANGUAGE_SPANISH, &documents[0], error);
 	if (!result)
@@ -268,7 +268,7 @@ static const struct document *find_like(const struct document *document,
 
 /* Stores only the difference from the corresponding document of the same events; the difference is
  * written to `own`. A document that cannot be compared is stored whole. */
-static bool share_document(struct issue_work *work, struct document *document,
+static bool share_document(struct issue_job *work, struct document *document,
                            const struct document *like, const char *path, const char *own)
 {
 	struct content_difference found;
@@ -282,7 +282,7 @@ static bool share_document(struct issue_work *work, struct document *document,
 	return true;
 }
 
-static int store_document(struct issue_work *work, struct document *document,
+static int store_document(struct issue_job *work, struct document *document,
                           const struct document *like, struct error *error)
 {
 	char path[ISSUE_PATH_MAX], own[ISSUE_PATH_MAX];
@@ -297,7 +297,7 @@ static int store_document(struct issue_work *work, struct document *document,
 	return result;
 }
 
-static int find_like_documents(struct issue_work *work, struct document **ret_documents,
+static int find_like_documents(struct issue_job *work, struct document **ret_documents,
                                size_t *ret_count, struct error *error)
 {
 	const struct settings *settings = work->service->settings;
@@ -308,13 +308,13 @@ static int find_like_documents(struct issue_work *work, struct document **ret_do
 	/* The same period as at acceptance, which reserved less space for a document that shares bytes,
 	 * however long it has waited. */
 	int64_t since_us = work->certification->requested_at_us - settings->certification_share_within;
-	return store_list_like_documents(work->service->store, work->certification, since_us,
-	                                 work->arena, ret_documents, ret_count, error);
+	return store_list_same_range_documents(work->service->store, work->certification, since_us,
+	                                       work->arena, ret_documents, ret_count, error);
 }
 
 /* Stores the documents under new names, so that leftovers of earlier attempts cannot be mistaken
  * for them. */
-static int store_documents(struct issue_work *work, struct document *documents, size_t count,
+static int store_documents(struct issue_job *work, struct document *documents, size_t count,
                            struct error *error)
 {
 	begin_step(work, PROGRESS_END);
@@ -338,7 +338,7 @@ static int store_documents(struct issue_work *work, struct document *documents, 
 	return result;
 }
 
-static int issue(struct issue_work *work, struct issue_result *ret_result, struct error *error)
+static int issue(struct issue_job *work, struct issue_result *ret_result, struct error *error)
 {
 	int result = load(work, error);
 	if (result)
@@ -370,10 +370,10 @@ static int issue(struct issue_work *work, struct issue_result *ret_result, struc
 }
 
 int issue_certification(struct service *service, const struct certification *certification,
-                        const char *directory, const struct issue_watch *watch, struct arena *arena,
-                        struct issue_result *ret_result, struct error *error)
+                        const char *directory, const struct issue_listener *watch,
+                        struct arena *arena, struct issue_result *ret_result, struct error *error)
 {
-	struct issue_work work = {
+	struct issue_job work = {
 		.service = service,
 		.certification = certification,
 		.directory = directory,
@@ -383,10 +383,10 @@ int issue_certification(struct service *service, const struct certification *cer
 	};
 	buf_init(&work.authority_path, AUTHORITY_PATH_MAX);
 	buf_init(&work.path_inside, AUTHORITY_PATH_MAX);
-	int result = issue_take_space(&work, error);
+	int result = issue_reserve_space(&work, error);
 	if (!result)
 		result = issue(&work, ret_result, error);
-	issue_give_space(&work);
+	issue_release_space(&work);
 	buf_free(&work.authority_path);
 	buf_free(&work.path_inside);
 	return result;

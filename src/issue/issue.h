@@ -6,7 +6,7 @@
 #include "service/service.h"
 #include "store/certifications/certifications.h"
 
-struct issue_watch {
+struct issue_listener {
 	/* Called periodically with the progress. A nonzero return value stops the work and becomes its
 	 * result. */
 	int (*progress)(void *context, int64_t permille);
@@ -26,7 +26,8 @@ struct issue_result {
  * temporary; all other errors are permanent. ERR_INVALID_EVIDENCE: the documents do not verify. A
  * wrong clock or a bit error may be the cause, so the caller should retry a few times. */
 int issue_certification(struct service *service, const struct certification *certification,
-                        const char *directory, const struct issue_watch *watch, struct arena *arena,
-                        struct issue_result *ret_result, struct error *error) MUST_CHECK;
+                        const char *directory, const struct issue_listener *watch,
+                        struct arena *arena, struct issue_result *ret_result, struct error *error)
+	MUST_CHECK;
 
 #endif

@@ -6,8 +6,8 @@
 #include "evidence/signer_listing.h"
 #include "evidence/stored_segment.h"
 #include "evidence/token_renewals.h"
-#include "issue/issue_work.h"
-#include "issue/token_needs.h"
+#include "issue/archive_validation.h"
+#include "issue/issue_job.h"
 #include "seal/trust.h"
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
@@ -15,13 +15,13 @@
 #define ROUNDS_AT_ONCE 1024
 
 struct archive_work {
-	struct issue_work *issue;
+	struct issue_job *issue;
 	struct archive *archive;
 	struct sha256 previous;              /* chain hash of the previous event */
 	int64_t first_segment, last_segment; /* numbers */
 	int64_t *seal_rounds;                /* rounds of issue->seals */
 	int64_t last_round;                  /* last round written */
-	struct token_needs needs;
+	struct archive_validation needs;
 	struct token_renewals renewals;
 	struct error *error;
 };
@@ -33,7 +33,7 @@ static void round_id(int64_t round, char id[ROUND_ID_SIZE])
 
 /* ---- events ---- */
 
-static const struct report_configuration *configuration_of(const struct issue_work *issue,
+static const struct report_configuration *configuration_of(const struct issue_job *issue,
                                                            int64_t version)
 {
 	for (size_t i = issue->configuration_count; i > 0; i--)
@@ -44,7 +44,7 @@ static const struct report_configuration *configuration_of(const struct issue_wo
 
 /* Keeps a row for the reports: all events up to REPORT_EVENT_ROWS_MAX, otherwise both ends of the
  * range. */
-static int keep_row(struct issue_work *issue, const struct event *event)
+static int keep_row(struct issue_job *issue, const struct event *event)
 {
 	int64_t index = event->sequence - issue->certification->first_sequence;
 	int64_t count = issue_event_count(issue);
@@ -76,7 +76,7 @@ static int keep_row(struct issue_work *issue, const struct event *event)
 static int add_event(void *context, const struct event *event)
 {
 	struct archive_work *work = context;
-	struct issue_work *issue = work->issue;
+	struct issue_job *issue = work->issue;
 	const struct report_configuration *configuration =
 		configuration_of(issue, event->config_version);
 	if (!configuration)
@@ -101,7 +101,7 @@ static int add_event(void *context, const struct event *event)
 
 static int add_configurations(struct archive_work *work)
 {
-	const struct issue_work *issue = work->issue;
+	const struct issue_job *issue = work->issue;
 	BUF_AUTO struct buf document;
 	buf_init(&document, ARCHIVE_DOCUMENT_MAX);
 	int result = OK;
@@ -179,7 +179,7 @@ static int find_segments(struct archive_work *work)
 static int add_segment(struct archive_work *work, const struct segment_record *segment,
                        struct arena *arena)
 {
-	struct issue_work *issue = work->issue;
+	struct issue_job *issue = work->issue;
 	struct archive_segment given;
 	struct tree_proof path;
 	int result = stored_segment_document(segment, arena, &given.seal, work->error);
@@ -227,7 +227,7 @@ static int add_segments(struct archive_work *work)
 
 /* ---- rounds ---- */
 
-static int note_authority(struct issue_work *issue, const char *subject, enum authority_kind kind)
+static int note_authority(struct issue_job *issue, const char *subject, enum authority_kind kind)
 {
 	char name[SUBJECT_SIZE];
 	trust_name(subject, name);
@@ -247,7 +247,7 @@ static int note_authority(struct issue_work *issue, const char *subject, enum au
 static int describe_round(struct archive_work *work, const struct round_record *round,
                           enum authority_kind kind)
 {
-	struct issue_work *issue = work->issue;
+	struct issue_job *issue = work->issue;
 	char name[SUBJECT_SIZE];
 	trust_name(round->authority, name);
 	int result = note_authority(issue, round->authority, kind);
@@ -294,7 +294,7 @@ static int complete_round(struct archive_work *work, int64_t number, struct aren
                           struct archive_round *round)
 {
 	struct store *store = work->issue->service->store;
-	int result = token_needs_add(&work->needs, store, arena, round, work->error);
+	int result = archive_validation_add(&work->needs, store, arena, round, work->error);
 	for (size_t i = 0; i < round->token_count && !result; i++) {
 		struct archive_token *token = &round->tokens[i];
 		result = token_renewals_add(&work->renewals, store, i == 0 ? TOKEN_ROUND : TOKEN_SECOND,
@@ -374,7 +374,7 @@ static int add_rounds(struct archive_work *work)
 
 static int fill(struct archive_work *work)
 {
-	struct issue_work *issue = work->issue;
+	struct issue_job *issue = work->issue;
 	int result = add_signers(work);
 	if (!result)
 		result = add_configurations(work);
@@ -388,7 +388,7 @@ static int fill(struct archive_work *work)
 	if (!result)
 		result = add_rounds(work);
 	if (!result)
-		result = token_needs_write(&work->needs, work->archive, work->error);
+		result = archive_validation_write(&work->needs, work->archive, work->error);
 	return result ? result
 	              : token_renewals_write(&work->renewals, issue->service->store, work->archive,
 	                                     work->error);
@@ -396,7 +396,7 @@ static int fill(struct archive_work *work)
 
 static int allocate(struct archive_work *work)
 {
-	struct issue_work *issue = work->issue;
+	struct issue_job *issue = work->issue;
 	struct arena *arena = issue->arena;
 	issue->events = arena_alloc(arena, REPORT_EVENT_ROWS_MAX * sizeof *issue->events);
 	issue->seals = arena_alloc(arena, REPORT_SEAL_ROWS_MAX * sizeof *issue->seals);
@@ -408,10 +408,10 @@ static int allocate(struct archive_work *work)
 
 static int finish(struct archive_work *work)
 {
-	struct issue_work *issue = work->issue;
+	struct issue_job *issue = work->issue;
 	struct cms_signing signing = issue->signing;
 	if (signing.timestamp && issue->service->revocation) {
-		signing.collect = issue_collect_bare;
+		signing.collect = issue_collect_inside;
 		signing.collect_context = issue;
 	}
 	int result = issue_await_parts(issue, work->error);
@@ -432,7 +432,7 @@ static int finish(struct archive_work *work)
 	return OK;
 }
 
-int issue_archive(struct issue_work *issue, struct error *error)
+int issue_archive(struct issue_job *issue, struct error *error)
 {
 	const struct certification *certification = issue->certification;
 	const struct settings *settings = issue->service->settings;
@@ -469,7 +469,7 @@ int issue_archive(struct issue_work *issue, struct error *error)
 	if (!result)
 		result = finish(&work);
 	archive_free(work.archive);
-	token_needs_free(&work.needs);
+	archive_validation_free(&work.needs);
 	token_renewals_free(&work.renewals);
 	return result;
 }

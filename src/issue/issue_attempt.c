@@ -1,5 +1,5 @@
 #include "issue/issue_attempt.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 
 #include <stdio.h>
 
@@ -63,7 +63,7 @@ static void delay(const struct issue_attempt *attempt, int64_t pause_us, const c
 static bool is_old(const struct issue_attempt *attempt)
 {
 	const struct service *service = attempt->service;
-	int64_t from_us = quiet_counted_from(service, attempt->certification->requested_at_us);
+	int64_t from_us = read_only_waiting_since(service, attempt->certification->requested_at_us);
 	return store_now_us(service->store) - from_us > service->settings->certification_give_up_after;
 }
 
@@ -107,7 +107,8 @@ static bool is_own_failure(int code)
 	}
 }
 
-void issue_failed(const struct issue_attempt *attempt, int result, const struct error *error)
+void issue_record_failure(const struct issue_attempt *attempt, int result,
+                          const struct error *error)
 {
 	const struct certification *certification = attempt->certification;
 	char cause[ERROR_CAUSE_MAX + 64];
@@ -133,7 +134,7 @@ void issue_failed(const struct issue_attempt *attempt, int result, const struct 
 	delay(attempt, pause_after(certification->attempts), cause, own_failure);
 }
 
-void issue_succeeded(const struct issue_attempt *attempt, const struct issue_result *issued)
+void issue_record_success(const struct issue_attempt *attempt, const struct issue_result *issued)
 {
 	const struct certification *certification = attempt->certification;
 	struct service *service = attempt->service;
@@ -149,7 +150,7 @@ void issue_succeeded(const struct issue_attempt *attempt, const struct issue_res
 	/* Unless another node is known to hold the certification, the documents may be the issued ones.
 	 * Unreferenced objects are swept. */
 	if (result != ERR_REFUSED) {
-		issue_failed(attempt, result, &error);
+		issue_record_failure(attempt, result, &error);
 		return;
 	}
 	log_warning("certification_not_completed", "certification_id", certification->certification_id,
@@ -158,7 +159,7 @@ void issue_succeeded(const struct issue_attempt *attempt, const struct issue_res
 		content_discard(service->content, issued->documents[i].object);
 }
 
-bool issue_is_given_up(const struct issue_attempt *attempt)
+bool issue_give_up_overdue(const struct issue_attempt *attempt)
 {
 	if (attempt->certification->attempts <= ATTEMPTS_MAX || !is_old(attempt))
 		return false;
@@ -175,7 +176,7 @@ void issue_fail_overdue(struct service *service, const atomic_bool *stopping)
 	struct certification found = {0};
 	struct store *store = service->store;
 	int64_t before_us = store_now_us(store) - service->settings->certification_give_up_after;
-	if (quiet_counted_from(service, before_us) > before_us)
+	if (read_only_waiting_since(service, before_us) > before_us)
 		return; /* resumed since: none has waited that long */
 	while (!atomic_load(stopping) &&
 	       !store_find_overdue_certification(store, before_us, found.certification, &arena, &found,

@@ -16,13 +16,14 @@ struct issue_attempt {
 
 /* To be called before an attempt. Returns true if the certification is overdue and its attempts
  * appear to crash the process; it was failed instead. */
-bool issue_is_given_up(const struct issue_attempt *attempt);
+bool issue_give_up_overdue(const struct issue_attempt *attempt);
 /* Completes the certification with these documents. If another node holds the lease now, the
  * documents are discarded. */
-void issue_succeeded(const struct issue_attempt *attempt, const struct issue_result *issued);
+void issue_record_success(const struct issue_attempt *attempt, const struct issue_result *issued);
 /* Delays or fails the certification, depending on `result`. While the node is stopping it is
  * released immediately, and the attempt is not counted. */
-void issue_failed(const struct issue_attempt *attempt, int result, const struct error *error);
+void issue_record_failure(const struct issue_attempt *attempt, int result,
+                          const struct error *error);
 
 /* Fails certifications that have waited too long for a seal. Such certifications are never
  * claimed. */

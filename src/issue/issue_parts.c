@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "issue/issue_work.h"
+#include "issue/issue_job.h"
 
 #define FILE_CONTENT_MAX ((size_t)10485760)
 #define WAIT_US 100000 /* between checks whether the issuer must stop */
 
 struct issue_parts {
-	const struct issue_work *issue;
+	const struct issue_job *issue;
 	pthread_t thread;
 	bool started;
 	atomic_bool stopping;
@@ -90,7 +90,7 @@ static int add_content(void *context, const struct event *event)
 
 static int make_parts(struct issue_parts *parts)
 {
-	const struct issue_work *issue = parts->issue;
+	const struct issue_job *issue = parts->issue;
 	const struct certification *certification = issue->certification;
 	int result = part_writer_begin(issue->directory, certification->certification_id,
 	                               certification->channel_id, 0, 0, &parts->writer, &parts->error);
@@ -115,7 +115,7 @@ static void *run(void *argument)
 
 /* ---- on the issuer's thread ---- */
 
-int issue_begin_parts(struct issue_work *work, struct error *error)
+int issue_start_parts(struct issue_job *work, struct error *error)
 {
 	assert(!work->making);
 	bool any = false;
@@ -138,7 +138,7 @@ int issue_begin_parts(struct issue_work *work, struct error *error)
 	return OK;
 }
 
-int64_t issue_parts_permille(const struct issue_work *work)
+int64_t issue_parts_permille(const struct issue_job *work)
 {
 	return work->making ? 1000 * atomic_load(&work->making->done) / issue_event_count(work) : 1000;
 }
@@ -154,7 +154,7 @@ static bool wait_briefly(struct issue_parts *parts)
 	return over;
 }
 
-int issue_await_parts(struct issue_work *work, struct error *error)
+int issue_await_parts(struct issue_job *work, struct error *error)
 {
 	struct issue_parts *parts = work->making;
 	int result = OK;
@@ -178,11 +178,11 @@ int issue_await_parts(struct issue_work *work, struct error *error)
 	work->parts = facts;
 	work->part_count = parts->count;
 	/* Frees the writer's memory for the next steps. */
-	issue_end_parts(work);
+	issue_free_parts(work);
 	return OK;
 }
 
-void issue_end_parts(struct issue_work *work)
+void issue_free_parts(struct issue_job *work)
 {
 	struct issue_parts *parts = work->making;
 	if (!parts)

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <sys/statvfs.h>
 
-#include "issue/issue_work.h"
+#include "issue/issue_job.h"
 
 /* Upper bounds for the archive and both reports, in addition to the content. */
 #define EVENT_BYTES 1024
@@ -13,7 +13,7 @@ struct space {
 	int64_t total, available, reserve;
 };
 
-static int look(const struct issue_work *work, const char *path, struct space *ret,
+static int look(const struct issue_job *work, const char *path, struct space *ret,
                 struct error *error)
 {
 	struct statvfs found;
@@ -25,7 +25,7 @@ static int look(const struct issue_work *work, const char *path, struct space *r
 	return OK;
 }
 
-static int check_place(const struct issue_work *work, const char *path, int64_t others_bytes,
+static int check_place(const struct issue_job *work, const char *path, int64_t others_bytes,
                        struct error *error)
 {
 	struct space space = {0};
@@ -44,7 +44,7 @@ static int check_place(const struct issue_work *work, const char *path, int64_t 
 	return OK;
 }
 
-int issue_take_space(struct issue_work *work, struct error *error)
+int issue_reserve_space(struct issue_job *work, struct error *error)
 {
 	const struct certification *certification = work->certification;
 	struct content_estimate estimate;
@@ -72,19 +72,19 @@ int issue_take_space(struct issue_work *work, struct error *error)
 	return result;
 }
 
-void issue_give_space(struct issue_work *work)
+void issue_release_space(struct issue_job *work)
 {
 	atomic_fetch_sub(&work->service->issuing_bytes, work->space_bytes);
 	work->space_bytes = 0;
 }
 
-static bool is_used_up(const struct issue_work *work, const char *path)
+static bool is_used_up(const struct issue_job *work, const char *path)
 {
 	struct space space = {0};
 	return !look(work, path, &space, NULL) && space.available < space.reserve;
 }
 
-int issue_watch_space(const struct issue_work *work)
+int issue_check_space(const struct issue_job *work)
 {
 	const char *content = settings_content_directory(work->service->settings);
 	return is_used_up(work, work->directory) || (content && is_used_up(work, content))

@@ -1,16 +1,16 @@
 #include "evidence/signers.h"
 #include "evidence/timestamp_roots.h"
-#include "issue/issue_work.h"
+#include "issue/issue_job.h"
 #include "seal/authority.h"
 #include "seal/signer.h"
-#include "store/evidence/signers.h"
+#include "store/evidence/signer_records.h"
 #include "verify/verify.h"
 
 #define ROOTS_MAX ((size_t)4 << 20)
 
 /* The documents to verify, and the trust roots. */
 struct question {
-	struct issue_work *work;
+	struct issue_job *work;
 	const char **paths;
 	size_t count;
 	struct buf signers, timestamps; /* PEM */
@@ -113,7 +113,7 @@ static int find_roots(struct question *question, struct error *error)
 	return result;
 }
 
-int issue_verify(struct issue_work *work, const struct document *documents, size_t count,
+int issue_verify(struct issue_job *work, const struct document *documents, size_t count,
                  struct error *error)
 {
 	struct question question = {.work = work, .count = count};

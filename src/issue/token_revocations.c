@@ -1,12 +1,12 @@
 #include "issue/token_revocations.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/base64.h"
 #include "base/log.h"
-#include "issue/issue_work.h"
+#include "issue/issue_job.h"
 #include "seal/revocation_client.h"
 
 #define PATH_PEM_MAX ((size_t)512 << 10)
@@ -20,7 +20,7 @@ static bool is_kept(const struct token_revocations *all, const struct sha256 *sh
 {
 	bool found = false;
 	for (size_t i = 0; i < all->count && !found; i++)
-		found = validation_find(&all->paths[i].set, sha256) != NULL;
+		found = validation_set_find(&all->paths[i].set, sha256) != NULL;
 	return found;
 }
 
@@ -43,7 +43,7 @@ static int keep_revocations(struct token_revocations *all, struct known_path *pa
 			continue;
 		}
 		all->size_bytes += more_bytes;
-		result = validation_add(&path->set, object->kind, object->der, error);
+		result = validation_set_add(&path->set, object->kind, object->der, error);
 	}
 	return result;
 }
@@ -52,15 +52,16 @@ static int keep_revocations(struct token_revocations *all, struct known_path *pa
  * and none would be credible. */
 static bool may_come(const struct revocation_verdict *verdict, int64_t now_us)
 {
-	return !revocation_suffices(verdict->outcome) && verdict->outcome != REVOCATION_UNPUBLISHED &&
-	       verdict->outcome != REVOCATION_REVOKED && verdict->certificate.not_after_us > now_us;
+	return !revocation_is_sufficient(verdict->outcome) &&
+	       verdict->outcome != REVOCATION_UNPUBLISHED && verdict->outcome != REVOCATION_REVOKED &&
+	       verdict->certificate.not_after_us > now_us;
 }
 
 static void log_missing(const struct token_revocations *all, const struct revocation_verdict *lack)
 {
-	log_info("timestamp_left_open", "certification_id", all->work->certification->certification_id,
-	         "certificate", lack->certificate.name, "outcome",
-	         revocation_outcome_text(lack->outcome), "cause", lack->cause);
+	log_info("timestamp_revocation_unknown", "certification_id",
+	         all->work->certification->certification_id, "certificate", lack->certificate.name,
+	         "outcome", revocation_outcome_text(lack->outcome), "cause", lack->cause);
 }
 
 /* The topmost certificate is not considered: it is the root, or its issuer is unknown. */
@@ -68,10 +69,10 @@ static void evaluate(const struct token_revocations *all, const struct revocatio
                      size_t count, int64_t now_us, struct known_path *path)
 {
 	const struct revocation_verdict *awaited = NULL;
-	const struct revocation_verdict *lack = revocation_lack(verdicts, count);
+	const struct revocation_verdict *lack = revocation_find_insufficient(verdicts, count);
 	path->unpublished = true;
 	for (size_t i = 0; i < count; i++) {
-		path->unpublished &= revocation_suffices(verdicts[i].outcome) ||
+		path->unpublished &= revocation_is_sufficient(verdicts[i].outcome) ||
 		                     verdicts[i].outcome == REVOCATION_UNPUBLISHED;
 		if (!awaited && i + 1 < count && may_come(&verdicts[i], now_us))
 			awaited = &verdicts[i];
@@ -88,7 +89,7 @@ static void evaluate(const struct token_revocations *all, const struct revocatio
 static int fetch(struct token_revocations *all, struct slice pem, struct known_path *path,
                  struct error *error)
 {
-	VALIDATION_AUTO struct validation_set got = {0};
+	VALIDATION_SET_AUTO struct validation_set got = {0};
 	struct revocation_moment now = {clock_now_us(), true};
 	struct revocation_verdict *verdicts = calloc(REVOCATION_PATH_MAX, sizeof *verdicts);
 	size_t count = 0;
@@ -122,7 +123,7 @@ static int get(struct token_revocations *all, struct slice der, struct known_pat
 	if (result == ERR_NO_MEMORY)
 		return result;
 	if (result)
-		log_warning("timestamp_left_open", "certification_id",
+		log_warning("timestamp_revocation_unknown", "certification_id",
 		            all->work->certification->certification_id, "cause",
 		            error_reason(&local, result));
 	return OK;
@@ -132,11 +133,11 @@ static int get(struct token_revocations *all, struct slice der, struct known_pat
 
 static void log_too_many_paths(struct token_revocations *all)
 {
-	if (!all->too_many_told)
-		log_warning("timestamp_left_open", "certification_id",
+	if (!all->too_many_logged)
+		log_warning("timestamp_revocation_unknown", "certification_id",
 		            all->work->certification->certification_id, "cause",
 		            "the timestamps have more certificate paths than the limit");
-	all->too_many_told = true;
+	all->too_many_logged = true;
 }
 
 /* *ret_path NULL: the limit of paths is reached. */
@@ -166,9 +167,9 @@ static int find_path(struct token_revocations *all, struct slice der, struct kno
 static int keep_minimal(struct known_path *path, const struct validation_set *last,
                         int64_t until_us, struct error *error)
 {
-	validation_free(&path->minimal);
+	validation_set_free(&path->minimal);
 	path->minimal_until_us = TIME_NONE;
-	int result = validation_add_all(&path->minimal, last, error);
+	int result = validation_set_add_all(&path->minimal, last, error);
 	if (!result)
 		path->minimal_until_us = until_us;
 	return result;
@@ -177,7 +178,7 @@ static int keep_minimal(struct known_path *path, const struct validation_set *la
 /* Fills in all->last, or sets *ret_set to the minimal set. */
 static int find_needed(struct token_revocations *all, struct known_path *path, struct slice der,
                        int64_t gen_time_us, const struct validation_set **ret_set,
-                       enum token_standing *ret_standing, struct error *error)
+                       enum token_state *ret_standing, struct error *error)
 {
 	struct token_verdict verdict;
 	*ret_standing = TOKEN_GOOD;
@@ -185,7 +186,7 @@ static int find_needed(struct token_revocations *all, struct known_path *path, s
 		*ret_set = &path->minimal;
 		return OK;
 	}
-	int result = validation_add_all(&all->last, &path->set, error);
+	int result = validation_set_add_all(&all->last, &path->set, error);
 	if (!result)
 		result = revocation_judge_token(der, gen_time_us, &all->last, &verdict, error);
 	if (!result)
@@ -200,8 +201,8 @@ int token_revocations_find(struct token_revocations *all, struct slice der, int6
                            struct token_prospect *ret_prospect, struct error *error)
 {
 	struct known_path *path;
-	enum token_standing standing = TOKEN_LEFT_OPEN;
-	validation_free(&all->last);
+	enum token_state standing = TOKEN_UNDECIDED;
+	validation_set_free(&all->last);
 	*ret_set = &all->last;
 	*ret_prospect = (struct token_prospect){0};
 	int result = find_path(all, der, &path, error);
@@ -210,7 +211,7 @@ int token_revocations_find(struct token_revocations *all, struct slice der, int6
 	if (result || !path)
 		return result;
 	ret_prospect->suffices = standing == TOKEN_GOOD || path->unpublished;
-	if (path->awaited && standing == TOKEN_LEFT_OPEN)
+	if (path->awaited && standing == TOKEN_UNDECIDED)
 		ret_prospect->awaited = path;
 	return OK;
 }
@@ -221,7 +222,7 @@ static bool may_wait(const struct token_revocations *all)
 {
 	const struct service *service = all->work->service;
 	int64_t half_us = service->settings->certification_give_up_after / 2;
-	int64_t from_us = quiet_counted_from(service, all->work->certification->requested_at_us);
+	int64_t from_us = read_only_waiting_since(service, all->work->certification->requested_at_us);
 	int64_t waited_us = store_now_us(service->store) - from_us;
 	enum level least = LEVEL_B;
 	return level_parse(service->settings->certification_level, &least) && least > LEVEL_T &&
@@ -242,7 +243,7 @@ int token_revocations_check_round(struct token_revocations *all,
 		if (!suffices && may_wait(all))
 			return error_cause(error, ERR_UNAVAILABLE, "%s", awaited->cause);
 		if (!awaited->is_told)
-			log_warning("timestamp_left_open", "certification_id",
+			log_warning("timestamp_revocation_unknown", "certification_id",
 			            all->work->certification->certification_id, "cause", awaited->cause);
 		awaited->is_told = true;
 	}
@@ -252,9 +253,9 @@ int token_revocations_check_round(struct token_revocations *all,
 void token_revocations_free(struct token_revocations *all)
 {
 	for (size_t i = 0; i < all->count; i++) {
-		validation_free(&all->paths[i].set);
-		validation_free(&all->paths[i].minimal);
+		validation_set_free(&all->paths[i].set);
+		validation_set_free(&all->paths[i].minimal);
 	}
 	free(all->paths);
-	validation_free(&all->last);
+	validation_set_free(&all->last);
 }

@@ -4,15 +4,15 @@
 #define ISSUE_TOKEN_REVOCATIONS_H
 
 #include "seal/revocation_token.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
-struct issue_work;
+struct issue_job;
 
 #define TOKEN_PATHS_MAX 32
 #define TOKEN_REVOCATIONS_BYTES_MAX ((size_t)8 << 20) /* total, each object once */
 
 struct token_revocations {
-	const struct issue_work *work;
+	const struct issue_job *work;
 	struct known_path {
 		struct sha256 digest;
 		struct validation_set set;     /* the available data */
@@ -25,7 +25,7 @@ struct token_revocations {
 	} * paths;
 	size_t count;
 	size_t size_bytes; /* of the distinct objects */
-	bool too_many_told;
+	bool too_many_logged;
 	struct validation_set last;
 };
 

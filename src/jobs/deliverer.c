@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 #include "store/nodes/leases.h"
 
 #define LEASE_BEYOND_US (10 * US_PER_SECOND) /* margin beyond the duration of an attempt */
@@ -50,7 +50,7 @@ static int read_rules(struct deliverer *deliverer, struct error *error)
 	int result = webhook_rules_read(deliverer->service->settings, &rules, error);
 	if (result)
 		return result;
-	(void)!http_many_stop(deliverer->many); /* no request is in progress */
+	(void)!http_multi_stop(deliverer->many); /* no request is in progress */
 	deliverer->many = NULL;
 	deliverer->rules = rules;
 	deliverer->reloads = reloads;
@@ -230,7 +230,7 @@ static bool begin(struct deliverer *deliverer, struct queue_endpoint *endpoint)
 	attempt->exchange.request = webhook_request(&deliverer->rules, attempt->url, &attempt->headers,
 	                                            buf_slice(&attempt->item->body));
 	attempt->exchange.context = attempt;
-	http_many_begin(deliverer->many, &attempt->exchange);
+	http_multi_submit(deliverer->many, &attempt->exchange);
 	deliverer->busy_at_us = clock_monotonic_us();
 	return true;
 }
@@ -397,7 +397,7 @@ static void find_due(struct deliverer *deliverer)
 		            error_reason(&error, result));
 	int64_t now_us = clock_monotonic_us();
 	int64_t pause_us = result ? LEASE_RETRY_US : (now_us - started_us) * LOOK_SHARE;
-	deliverer->look_at_us = now_us + (pause_us > LOOK_US ? pause_us : LOOK_US);
+	deliverer->check_at_us = now_us + (pause_us > LOOK_US ? pause_us : LOOK_US);
 }
 
 /* An endpoint that started a request goes to the end, so that all endpoints get slots when these
@@ -445,7 +445,8 @@ static bool hold_lease(struct deliverer *deliverer)
 static void collect_ended(struct deliverer *deliverer, int64_t timeout_us, bool go_on)
 {
 	struct http_exchange *next;
-	for (struct http_exchange *at = http_many_take(deliverer->many, timeout_us); at; at = next) {
+	for (struct http_exchange *at = http_multi_collect(deliverer->many, timeout_us); at;
+	     at = next) {
 		next = at->next;
 		struct queue_endpoint *endpoint = end(deliverer, at->context);
 		if (go_on && !endpoint->in_doubt) /* otherwise it waits for its turn */
@@ -462,7 +463,7 @@ static int64_t earliest(int64_t a_us, int64_t b_us)
 static int64_t time_left(const struct deliverer *deliverer)
 {
 	int64_t at_us =
-		earliest(deliverer->look_at_us, earliest(deliverer->round_at_us, deliverer->renew_at_us));
+		earliest(deliverer->check_at_us, earliest(deliverer->round_at_us, deliverer->renew_at_us));
 	int64_t left_us = earliest(at_us, record_at_us(deliverer)) - clock_monotonic_us();
 	return left_us > 0 ? left_us : 0;
 }
@@ -477,12 +478,13 @@ static bool has_ended(const struct deliverer *deliverer)
 static void work(struct deliverer *deliverer, const atomic_bool *stopping)
 {
 	deliverer->busy_at_us = clock_monotonic_us();
-	deliverer->look_at_us = deliverer->round_at_us = 0;
-	while (!atomic_load(stopping) && !has_ended(deliverer) && !quiet_is(deliverer->service)) {
+	deliverer->check_at_us = deliverer->round_at_us = 0;
+	while (!atomic_load(stopping) && !has_ended(deliverer) &&
+	       !read_only_is_active(deliverer->service)) {
 		int64_t now_us = clock_monotonic_us();
 		if (now_us >= deliverer->renew_at_us && !hold_lease(deliverer))
 			break;
-		if (now_us >= deliverer->look_at_us)
+		if (now_us >= deliverer->check_at_us)
 			find_due(deliverer);
 		if (now_us >= deliverer->round_at_us)
 			run_round(deliverer);
@@ -507,7 +509,7 @@ static void give_up(struct deliverer *deliverer)
 {
 	if (deliverer->queue.under_way > 0) {
 		struct http_exchange *next;
-		for (struct http_exchange *at = http_many_stop(deliverer->many); at; at = next) {
+		for (struct http_exchange *at = http_multi_stop(deliverer->many); at; at = next) {
 			next = at->next;
 			attempt_free(at->context);
 		}
@@ -526,14 +528,14 @@ static int prepare(struct deliverer *deliverer, struct error *error)
 		return result;
 	result = store_get_secret(deliverer->service->store, WEBHOOK_SECRET_NAME,
 	                          &deliverer->installation, error);
-	return result ? result : http_many_start(&deliverer->many, error);
+	return result ? result : http_multi_start(&deliverer->many, error);
 }
 
 int64_t deliverer_run(void *context, const atomic_bool *stopping)
 {
 	struct deliverer *deliverer = context;
-	if (quiet_is(deliverer->service))
-		return QUIET_REST_US;
+	if (read_only_is_active(deliverer->service))
+		return READ_ONLY_POLL_US;
 	struct error error = {0};
 	int64_t due_us = INT64_MAX;
 	int result = store_next_delivery(deliverer->service->store, &due_us, &error);
@@ -562,7 +564,7 @@ void deliverer_free(struct deliverer *deliverer)
 {
 	if (!deliverer->results)
 		return;
-	(void)!http_many_stop(deliverer->many); /* no request is in progress between runs */
+	(void)!http_multi_stop(deliverer->many); /* no request is in progress between runs */
 	queue_clear(&deliverer->queue);
 	free(deliverer->results);
 	explicit_bzero(&deliverer->installation, sizeof deliverer->installation);

@@ -3,12 +3,12 @@
 
 #include "base/log.h"
 #include "jobs/internal.h"
-#include "service/people.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 #include "service/sweep.h"
+#include "service/user_auth.h"
 #include "service/watch.h"
 #include "store/accounts/accounts.h"
-#include "store/audit/acts.h"
+#include "store/audit/audit_log.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
 #include "store/events/segments.h"
@@ -40,7 +40,7 @@ static void disable_idle_accounts(struct service *service)
 		char text[24];
 		snprintf(text, sizeof text, "%" PRId64, count);
 		log_info("idle_accounts_disabled", "accounts", text);
-		service_forget_keys(service);
+		service_clear_key_cache(service);
 	}
 }
 
@@ -77,7 +77,7 @@ static void check_balances(struct service *service, const atomic_bool *stopping)
 static void check_bounds(struct service *service)
 {
 	struct error error = {0};
-	int result = watch_look_at_bounds(service, &error);
+	int result = watch_read_limits(service, &error);
 	if (result)
 		log_warning("limits_not_checked", "cause", error_reason(&error, result));
 }
@@ -94,7 +94,7 @@ static void forget_mails(struct service *service)
 static void forget_people(struct service *service)
 {
 	struct error error = {0};
-	int result = people_forget(service, &error);
+	int result = user_auth_delete_expired(service, &error);
 	if (result)
 		log_warning("sessions_not_deleted", "cause", error_reason(&error, result));
 }
@@ -103,7 +103,7 @@ static void forget_forms(struct service *service)
 {
 	struct error error = {0};
 	int result =
-		store_forget_forms(service->store, store_now_us(service->store) - FORM_KEEP_US, &error);
+		store_remove_old_forms(service->store, store_now_us(service->store) - FORM_KEEP_US, &error);
 	if (result)
 		log_warning("forms_not_deleted", "cause", error_reason(&error, result));
 }
@@ -120,22 +120,22 @@ static void forget_idempotency_keys(struct service *service)
 
 static void sweep(struct housekeeping *housekeeping, const atomic_bool *stopping)
 {
-	struct kept_lease lease = {
+	struct renewed_lease lease = {
 		.store = housekeeping->service->store,
-		.keeper = housekeeping->keeper,
+		.lease_renewer = housekeeping->lease_renewer,
 		.name = LEASE_SWEEP,
 		.holder = housekeeping->holder,
 	};
 	bool leased = false;
 	struct error error = {0};
-	int result = kept_lease_take(&lease, &leased, &error);
+	int result = renewed_lease_take(&lease, &leased, &error);
 	if (result && !atomic_load(stopping))
 		log_warning("sweep_failed", "cause", error_reason(&error, result));
 	if (!leased)
 		return; /* or another node is sweeping */
 	sweep_content(housekeeping->service, stopping, &lease.lost);
-	kept_lease_rest(&lease);
-	if (kept_lease_end(&lease, NULL))
+	renewed_lease_pause(&lease);
+	if (renewed_lease_end(&lease, NULL))
 		log_warning("sweep_lease_not_released", "cause", "it runs out");
 }
 
@@ -160,10 +160,10 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 {
 	struct housekeeping *housekeeping = context;
-	if (quiet_is(housekeeping->service))
-		return QUIET_REST_US;
+	if (read_only_is_active(housekeeping->service))
+		return READ_ONLY_POLL_US;
 	int64_t now_us = clock_monotonic_us();
-	validation_tell(&housekeeping->teller, housekeeping->service, stopping);
+	validation_log_levels(&housekeeping->teller, housekeeping->service, stopping);
 	if (now_us >= housekeeping->next_us && store_is_whole(housekeeping->service->store)) {
 		housekeeping->next_us = now_us + INTERVAL_US;
 		keep_house(housekeeping, stopping);

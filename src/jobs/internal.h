@@ -6,7 +6,7 @@
 #include "evidence/seal_round.h"
 #include "jobs/job_thread.h"
 #include "jobs/jobs.h"
-#include "jobs/keeper.h"
+#include "jobs/lease_renewer.h"
 #include "seal/authority.h"
 
 /* One account never occupies all issuers. */
@@ -18,46 +18,46 @@ struct sealer {
 	struct service *service;
 	struct sealing sealing;
 	char holder[HOLDER_SIZE];
-	struct kept_lease lease;
+	struct renewed_lease lease;
 	int64_t not_before_us; /* monotonic; end of the back-off, also if woken */
 	int64_t failures;      /* consecutive */
 	bool refused;          /* the last pass ended with ERR_REFUSED */
 	/* The next pass starts after this chain, because too many chains failed there in the last one;
 	 * 0: at the first chain. */
-	int64_t behind_account, behind_chain;
+	int64_t resume_account, resume_chain;
 };
 int sealer_init(struct sealer *sealer, struct service *service, const char *node,
-                struct keeper *keeper) MUST_CHECK;
+                struct lease_renewer *lease_renewer) MUST_CHECK;
 void sealer_free(struct sealer *sealer);
 job_thread_run_function sealer_run;
 
 /* ---- issuer.c ---- */
 struct issuer {
 	struct service *service;
-	struct keeper *keeper;
+	struct lease_renewer *lease_renewer;
 	char holder[HOLDER_SIZE]; /* of leases; the same after a restart */
 	char node[HOLDER_SIZE];   /* common prefix of the holders of this node */
 	int64_t last_account;     /* account served last (round-robin) */
 	char directory[4096];     /* private directory for working files */
-	bool looks_for_overdue;   /* true for one issuer */
+	bool checks_overdue;      /* true for one issuer */
 	int64_t overdue_at_us;    /* next check for overdue certifications; monotonic */
 };
 /* `directory` is the parent directory of all issuers. */
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
-                 const char *directory, int number, struct keeper *keeper);
+                 const char *directory, int number, struct lease_renewer *lease_renewer);
 job_thread_run_function issuer_run;
 
 /* ---- renewer.c: evidence records and their renewals ---- */
 struct renewer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
-	struct kept_lease lease;
-	bool refused;            /* the last pass ended with ERR_REFUSED */
-	int64_t failures;        /* consecutive */
-	int64_t forgotten_at_us; /* next search for certifications without a record; monotonic */
+	struct renewed_lease lease;
+	bool refused;                /* the last pass ended with ERR_REFUSED */
+	int64_t failures;            /* consecutive */
+	int64_t missing_check_at_us; /* next search for certifications without a record; monotonic */
 };
 void renewer_init(struct renewer *renewer, struct service *service, const char *node,
-                  struct keeper *keeper);
+                  struct lease_renewer *lease_renewer);
 job_thread_run_function renewer_run;
 
 /* ---- list_signer.c: signs the list of signers ---- */
@@ -80,23 +80,23 @@ void topup_init(struct topup *topup, struct service *service, const char *node, 
 job_thread_run_function topup_run;
 
 /* ---- validation.c: achievable levels of signatures and timestamps ---- */
-#define VALIDATION_TOLD_MAX (1 + AUTHORITIES_MAX)
-struct validation_told {
+#define VALIDATION_LOGGED_MAX (1 + AUTHORITIES_MAX)
+struct validation_log_state {
 	struct sha256 path; /* digest of the path checked last; zeros: none */
 	int64_t next_us;    /* next check; monotonic */
 	struct sha256 said; /* digest of the last log message; zeros: none */
 };
-struct validation_teller {
-	struct validation_told told[VALIDATION_TOLD_MAX];
+struct validation_logger {
+	struct validation_log_state told[VALIDATION_LOGGED_MAX];
 };
 /* To be called frequently. Logs the achievable level of the signer, and of each authority once it
  * has issued a timestamp, when it becomes known and whenever it changes. Fetches the revocation
  * data for that. */
-void validation_tell(struct validation_teller *teller, const struct service *service,
-                     const atomic_bool *stopping);
+void validation_log_levels(struct validation_logger *teller, const struct service *service,
+                           const atomic_bool *stopping);
 
 /* ---- mender.c: its context is the service ---- */
-job_thread_run_function mender_run;
+job_thread_run_function index_repairer_run;
 
 /* ---- watcher.c ---- */
 #define WATCHER_THREADS 5
@@ -114,9 +114,9 @@ void watcher_stop(struct watcher *watcher);
 /* ---- housekeeping.c ---- */
 struct housekeeping {
 	struct service *service;
-	struct validation_teller teller;
+	struct validation_logger teller;
 	int64_t next_us; /* next run of the long tasks; monotonic */
-	struct keeper *keeper;
+	struct lease_renewer *lease_renewer;
 	char holder[HOLDER_SIZE];
 };
 job_thread_run_function housekeeping_run;

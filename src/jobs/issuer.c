@@ -7,7 +7,7 @@
 #include "evidence/signers.h"
 #include "issue/issue_attempt.h"
 #include "jobs/internal.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 
 #define POLL_US US_PER_SECOND
 #define OVERDUE_INTERVAL_US (60 * US_PER_SECOND)
@@ -22,12 +22,12 @@ struct issuing {
 };
 
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
-                 const char *directory, int number, struct keeper *keeper)
+                 const char *directory, int number, struct lease_renewer *lease_renewer)
 {
 	*issuer = (struct issuer){
 		.service = service,
-		.keeper = keeper,
-		.looks_for_overdue = number == 0,
+		.lease_renewer = lease_renewer,
+		.checks_overdue = number == 0,
 		/* After a long downtime the sealer runs first. */
 		.overdue_at_us = clock_monotonic_us() + OVERDUE_INTERVAL_US,
 	};
@@ -46,7 +46,7 @@ static int renew(void *context)
 	struct issuing *job = context;
 	struct store *store = job->issuer->service->store;
 	int result = store_renew_certification(store, &job->certification, job->issuer->holder,
-	                                       store_now_us(store) + KEPT_LEASE_US,
+	                                       store_now_us(store) + RENEWED_LEASE_US,
 	                                       atomic_load(&job->permille), NULL);
 	if (result == ERR_REFUSED)
 		atomic_store(&job->lost, true);
@@ -84,21 +84,21 @@ static void work_on(struct issuing *job, struct arena *arena)
 		.holder = issuer->holder,
 		.stopping = job->stopping,
 	};
-	if (issue_is_given_up(&attempt))
+	if (issue_give_up_overdue(&attempt))
 		return;
-	struct issue_watch watch = {report_progress, job};
+	struct issue_listener watch = {report_progress, job};
 	struct issue_result issued;
 	struct error error = {0};
 	int result = prepare_directory(issuer, &error);
-	int holding = keeper_hold(issuer->keeper, renew, job);
+	int holding = lease_renewer_add(issuer->lease_renewer, renew, job);
 	if (!result)
 		result = issue_certification(issuer->service, &job->certification, issuer->directory,
 		                             &watch, arena, &issued, &error);
-	keeper_release(issuer->keeper, holding);
+	lease_renewer_remove(issuer->lease_renewer, holding);
 	if (!result)
-		issue_succeeded(&attempt, &issued);
+		issue_record_success(&attempt, &issued);
 	else if (!atomic_load(&job->lost))
-		issue_failed(&attempt, result, &error);
+		issue_record_failure(&attempt, result, &error);
 	result = file_remove_tree(issuer->directory, &error);
 	if (result)
 		log_warning("working_files_not_removed", "cause", error_reason(&error, result));
@@ -108,7 +108,7 @@ static void work_on(struct issuing *job, struct arena *arena)
 static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 {
 	int64_t now_us = clock_monotonic_us();
-	if (!issuer->looks_for_overdue || now_us < issuer->overdue_at_us)
+	if (!issuer->checks_overdue || now_us < issuer->overdue_at_us)
 		return;
 	issuer->overdue_at_us = now_us + OVERDUE_INTERVAL_US;
 	issue_fail_overdue(issuer->service, stopping);
@@ -117,13 +117,13 @@ static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 int64_t issuer_run(void *context, const atomic_bool *stopping)
 {
 	struct issuer *issuer = context;
-	if (quiet_is(issuer->service))
-		return QUIET_REST_US;
+	if (read_only_is_active(issuer->service))
+		return READ_ONLY_POLL_US;
 	fail_overdue(issuer, stopping);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, JOB_MEMORY_MAX);
 	/* Certifications that this node cannot sign wait, or another node takes them. */
-	while (!atomic_load(stopping) && !quiet_is(issuer->service) &&
+	while (!atomic_load(stopping) && !read_only_is_active(issuer->service) &&
 	       !signers_check(issuer->service, NULL)) {
 		arena_reset(&arena);
 		struct issuing job = {.issuer = issuer, .stopping = stopping};
@@ -131,7 +131,7 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 		struct certification_claim claim = {
 			.holder = issuer->holder,
 			.now_us = store_now_us(issuer->service->store),
-			.lease_us = KEPT_LEASE_US,
+			.lease_us = RENEWED_LEASE_US,
 			.after_account = issuer->last_account,
 			.node = issuer->node,
 			.account_max = ISSUER_COUNT - 1,

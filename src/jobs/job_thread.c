@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/reading.h"
+#include "base/epoch.h"
 #include "base/thread.h"
 
 /* Background work has a lower priority than requests. */
@@ -40,9 +40,9 @@ static void *work(void *argument)
 	/* On Linux each thread has its own priority, set by its thread ID. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), JOB_NICE);
 	while (!atomic_load(&thread->stopping)) {
-		reading_begin();
+		epoch_enter();
 		int64_t pause_us = thread->run(thread->context, &thread->stopping);
-		reading_end();
+		epoch_leave();
 		wait_for_call(thread, pause_us);
 	}
 	return NULL;
@@ -80,7 +80,7 @@ void job_thread_wake(struct job_thread *thread)
 	pthread_mutex_unlock(&thread->mutex);
 }
 
-void job_thread_ask_to_stop(struct job_thread *thread)
+void job_thread_request_stop(struct job_thread *thread)
 {
 	if (!thread)
 		return;
@@ -92,7 +92,7 @@ void job_thread_join(struct job_thread *thread)
 {
 	if (!thread)
 		return;
-	job_thread_ask_to_stop(thread);
+	job_thread_request_stop(thread);
 	pthread_join(thread->thread, NULL);
 }
 

@@ -16,11 +16,11 @@
 #include "jobs/internal.h"
 #include "jobs/mailer.h"
 #include "service/clock_start.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 
 struct jobs {
 	struct service *service;
-	struct keeper *keeper;
+	struct lease_renewer *lease_renewer;
 	struct sealer sealer;
 	struct issuer issuers[ISSUER_COUNT];
 	struct renewer renewer;
@@ -38,9 +38,9 @@ struct jobs {
 	struct job_thread *deliverer_thread;
 	struct job_thread *mailer_thread;
 	struct job_thread *housekeeping_thread;
-	struct job_thread *look_around_thread;
+	struct job_thread *watch_components_thread;
 	struct job_thread *key_uses_thread;
-	struct job_thread *mender_thread;
+	struct job_thread *index_repairer_thread;
 	struct job_thread *clock_thread;
 	int64_t
 		clock_asked_us; /* last time the sealer was woken to check the clock; monotonic; 0: never */
@@ -98,12 +98,12 @@ static void write_trust(struct service *service)
 
 /* Periodic checks. While the clock appears to be ahead, the sealer requests a timestamp, which
  * shows whether it is; otherwise it would do so only at the next interval. */
-static int64_t look_around(void *context, const atomic_bool *stopping)
+static int64_t watch_components(void *context, const atomic_bool *stopping)
 {
 	struct jobs *jobs = context;
 	struct error error = {0};
 	clock_start_decide(jobs->service);
-	int result = quiet_look(jobs->service, &error);
+	int result = read_only_refresh(jobs->service, &error);
 	if (result)
 		log_warning("read_only_mode_not_read", "cause", error_reason(&error, result));
 	result = service_refresh_links(jobs->service, &error);
@@ -128,8 +128,8 @@ static int64_t compare_clock(void *context, const atomic_bool *stopping)
 {
 	struct jobs *jobs = context;
 	int64_t pause_us;
-	if (clock_start_ask(jobs->service, stopping, &pause_us))
-		job_thread_wake(jobs->look_around_thread);
+	if (clock_start_query(jobs->service, stopping, &pause_us))
+		job_thread_wake(jobs->watch_components_thread);
 	return pause_us;
 }
 
@@ -171,12 +171,13 @@ static int start_threads(struct jobs *jobs, struct error *error)
 		result = job_thread_start("housekeeping", housekeeping_run, &jobs->housekeeping,
 		                          &jobs->housekeeping_thread, error);
 	if (!result)
-		result =
-			job_thread_start("look-around", look_around, jobs, &jobs->look_around_thread, error);
+		result = job_thread_start("look-around", watch_components, jobs,
+		                          &jobs->watch_components_thread, error);
 	if (!result)
 		result = job_thread_start("key-uses", write_key_uses, jobs, &jobs->key_uses_thread, error);
 	if (!result)
-		result = job_thread_start("mender", mender_run, jobs->service, &jobs->mender_thread, error);
+		result = job_thread_start("mender", index_repairer_run, jobs->service,
+		                          &jobs->index_repairer_thread, error);
 	if (!result) /* after the thread that it wakes */
 		result = job_thread_start("clock", compare_clock, jobs, &jobs->clock_thread, error);
 	return result;
@@ -194,19 +195,19 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	name_node(service->settings, node);
 	int result = make_directory(service->settings, directory, sizeof directory, error);
 	if (!result)
-		result = keeper_start(&jobs->keeper, error);
-	jobs->housekeeping.keeper = jobs->keeper;
+		result = lease_renewer_start(&jobs->lease_renewer, error);
+	jobs->housekeeping.lease_renewer = jobs->lease_renewer;
 	snprintf(jobs->housekeeping.holder, sizeof jobs->housekeeping.holder, "%s", node);
 	if (!result)
-		result = sealer_init(&jobs->sealer, service, node, jobs->keeper);
-	renewer_init(&jobs->renewer, service, node, jobs->keeper);
+		result = sealer_init(&jobs->sealer, service, node, jobs->lease_renewer);
+	renewer_init(&jobs->renewer, service, node, jobs->lease_renewer);
 	list_signer_init(&jobs->list_signer, service, node);
 	if (!result)
 		result = mailer_init(&jobs->mailer, service, node, error);
 	if (!result)
 		result = deliverer_init(&jobs->deliverer, service, node, error);
 	for (int i = 0; i < ISSUER_COUNT; i++)
-		issuer_init(&jobs->issuers[i], service, node, directory, i, jobs->keeper);
+		issuer_init(&jobs->issuers[i], service, node, directory, i, jobs->lease_renewer);
 	for (int i = 0; i < TOPUP_COUNT; i++)
 		topup_init(&jobs->topups[i], service, node, i);
 	/* Set before the threads start, because they wake each other; no other code does so yet. */
@@ -227,9 +228,9 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *thread))
 {
 	call(jobs->clock_thread);
-	call(jobs->look_around_thread);
+	call(jobs->watch_components_thread);
 	call(jobs->key_uses_thread);
-	call(jobs->mender_thread);
+	call(jobs->index_repairer_thread);
 	call(jobs->housekeeping_thread);
 	call(jobs->mailer_thread);
 	call(jobs->deliverer_thread);
@@ -246,14 +247,14 @@ void jobs_stop(struct jobs *jobs)
 {
 	if (!jobs)
 		return;
-	each_thread(jobs, job_thread_ask_to_stop);
+	each_thread(jobs, job_thread_request_stop);
 	watcher_stop(&jobs->watcher);
 	each_thread(jobs, job_thread_join); /* all threads first, because they wake each other */
 	(void)write_key_uses(jobs, NULL);
 	jobs->service->wake = NULL;
 	jobs->service->wake_context = NULL;
 	each_thread(jobs, job_thread_free);
-	keeper_end(jobs->keeper);
+	lease_renewer_stop(jobs->lease_renewer);
 	sealer_free(&jobs->sealer);
 	deliverer_free(&jobs->deliverer);
 	free(jobs);

@@ -5,7 +5,7 @@
 #include "base/schedule.h"
 #include "evidence/signer_listing.h"
 #include "jobs/internal.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 
 #define POLL_US (5 * US_PER_SECOND)
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
@@ -40,8 +40,8 @@ int64_t list_signer_run(void *context, const atomic_bool *stopping)
 	struct list_signer *list_signer = context;
 	struct error error = {0};
 	bool due = false;
-	if (quiet_is(list_signer->service))
-		return QUIET_REST_US;
+	if (read_only_is_active(list_signer->service))
+		return READ_ONLY_POLL_US;
 	int result = signer_listing_is_due(list_signer->service, &due, &error);
 	if (!result && due)
 		result = sign(list_signer, &error);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 
 #define POLL_US (2 * US_PER_SECOND)
 #define LEASE_US (30 * US_PER_SECOND)
@@ -13,7 +13,7 @@ int mailer_init(struct mailer *mailer, struct service *service, const char *node
                 struct error *error)
 {
 	mailer->service = service;
-	mailer->sign_in_turn = false;
+	mailer->claims_sign_in = false;
 	snprintf(mailer->holder, sizeof mailer->holder, "%.*s#mail", HOLDER_SIZE - 16, node);
 	mailer->reloads = atomic_load(&service->reloads);
 	return mailing_init(&mailer->mailing, service, mailer->holder, error);
@@ -37,8 +37,8 @@ static int claim(struct mailer *mailer, struct arena *arena, struct mail *ret, s
 {
 	struct store *store = mailer->service->store;
 	int result = ERR_NOT_FOUND;
-	mailer->sign_in_turn = !mailer->sign_in_turn;
-	if (mailer->sign_in_turn)
+	mailer->claims_sign_in = !mailer->claims_sign_in;
+	if (mailer->claims_sign_in)
 		result = store_claim_mail(store, MAIL_SIGN_IN, mailer->holder, store_now_us(store),
 		                          LEASE_US, arena, ret, error);
 	if (result == ERR_NOT_FOUND)
@@ -50,11 +50,11 @@ static int claim(struct mailer *mailer, struct arena *arena, struct mail *ret, s
 int64_t mailer_run(void *context, const atomic_bool *stopping)
 {
 	struct mailer *mailer = context;
-	if (quiet_is(mailer->service))
-		return QUIET_REST_US;
+	if (read_only_is_active(mailer->service))
+		return READ_ONLY_POLL_US;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, JOB_MEMORY_MAX);
-	while (!atomic_load(stopping) && !quiet_is(mailer->service)) {
+	while (!atomic_load(stopping) && !read_only_is_active(mailer->service)) {
 		struct mail mail;
 		struct error error = {0};
 		arena_reset(&arena);

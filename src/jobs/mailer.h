@@ -9,8 +9,8 @@
 struct mailer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
-	uint64_t reloads;  /* the service's counter when `mailing` was made */
-	bool sign_in_turn; /* whether the last mail came from the sign-in queue */
+	uint64_t reloads;    /* the service's counter when `mailing` was made */
+	bool claims_sign_in; /* whether the last mail came from the sign-in queue */
 	struct mailing mailing;
 };
 /* Initializes the job. ERR_VALIDATION: see mailing_init. */

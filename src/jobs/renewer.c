@@ -4,7 +4,7 @@
 #include "base/schedule.h"
 #include "evidence/renewal.h"
 #include "jobs/internal.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 #include "store/evidence/evidence.h"
 
 #define PAUSE_FIRST_US US_PER_SECOND
@@ -13,12 +13,12 @@
 #define FORGOTTEN_EVERY_US (6 * 3600 * US_PER_SECOND)
 
 void renewer_init(struct renewer *renewer, struct service *service, const char *node,
-                  struct keeper *keeper)
+                  struct lease_renewer *lease_renewer)
 {
 	*renewer = (struct renewer){
 		.service = service,
 		.lease = {.store = service->store,
-	              .keeper = keeper,
+	              .lease_renewer = lease_renewer,
 	              .name = LEASE_RENEWER,
 	              .holder = renewer->holder},
 	};
@@ -41,7 +41,7 @@ static void look(struct service *service)
 	struct evidence_state state;
 	struct error error = {0};
 	int64_t due_us = TIME_NONE;
-	int result = store_look_at_evidence(service->store, &state, &error);
+	int result = store_read_evidence_state(service->store, &state, &error);
 	if (!result)
 		result =
 			store_evidence_due_since(service->store, clock_now_us(),
@@ -69,25 +69,26 @@ static bool is_passing(struct renewer *renewer, int result)
 static int queue_forgotten(struct renewer *renewer, const struct renewal *renewal,
                            struct error *error)
 {
-	if (clock_monotonic_us() < renewer->forgotten_at_us || !store_is_whole(renewal->service->store))
+	if (clock_monotonic_us() < renewer->missing_check_at_us ||
+	    !store_is_whole(renewal->service->store))
 		return OK;
-	int result = renewal_queue_forgotten(renewal, error);
+	int result = renewal_queue_missing(renewal, error);
 	if (!result)
-		renewer->forgotten_at_us = clock_monotonic_us() + FORGOTTEN_EVERY_US;
+		renewer->missing_check_at_us = clock_monotonic_us() + FORGOTTEN_EVERY_US;
 	return result;
 }
 
 int64_t renewer_run(void *context, const atomic_bool *stopping)
 {
 	struct renewer *renewer = context;
-	if (quiet_is(renewer->service))
-		return QUIET_REST_US;
+	if (read_only_is_active(renewer->service))
+		return READ_ONLY_POLL_US;
 	struct service *service = renewer->service;
 	const struct renewal renewal = {service, stopping, &renewer->lease.lost};
 	int64_t interval_us = service->settings->evidence_interval;
 	struct error error = {0};
 	bool leased = false;
-	int result = kept_lease_take(&renewer->lease, &leased, &error);
+	int result = renewed_lease_take(&renewer->lease, &leased, &error);
 	if (!result && !leased) {
 		renewer->refused = false;
 		look(service);
@@ -97,8 +98,8 @@ int64_t renewer_run(void *context, const atomic_bool *stopping)
 		result = queue_forgotten(renewer, &renewal, &error);
 		if (!result)
 			result = renewal_pass(&renewal, &error);
-		kept_lease_rest(&renewer->lease);
-		if (kept_lease_end(&renewer->lease, NULL))
+		renewed_lease_pause(&renewer->lease);
+		if (renewed_lease_end(&renewer->lease, NULL))
 			log_warning("renewer_lease_not_released", "cause", "it runs out");
 	}
 	look(service);

@@ -6,18 +6,18 @@
 #include "jobs/internal.h"
 #include "seal/authority.h"
 #include "service/history.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
 
 int sealer_init(struct sealer *sealer, struct service *service, const char *node,
-                struct keeper *keeper)
+                struct lease_renewer *lease_renewer)
 {
 	*sealer = (struct sealer){
 		.service = service,
 		.lease = {.store = service->store,
-	              .keeper = keeper,
+	              .lease_renewer = lease_renewer,
 	              .name = LEASE_SEALER,
 	              .holder = sealer->holder},
 	};
@@ -36,8 +36,8 @@ static int check_history(struct sealer *sealer, struct error *error)
 	struct service *service = sealer->service;
 	struct history history = {0}; /* filled in only if the store could be read */
 	int result = history_check(service->store, service->signer, &history, error);
-	if (result == ERR_CORRUPT && !history_goes_on(&history))
-		atomic_store(&service->went_back, true);
+	if (result == ERR_CORRUPT && !history_is_continuous(&history))
+		atomic_store(&service->store_rolled_back, true);
 	return result == ERR_NO_SPACE ? OK : result;
 }
 
@@ -57,7 +57,7 @@ struct pass {
 static int take_lease(struct pass *pass)
 {
 	bool leased = false;
-	int result = kept_lease_take(&pass->sealer->lease, &leased, pass->error);
+	int result = renewed_lease_take(&pass->sealer->lease, &leased, pass->error);
 	pass->any = pass->any || (!result && leased);
 	pass->lost = !leased;
 	return result;
@@ -71,7 +71,7 @@ static int close_staged(struct pass *pass)
 	if (result || pass->lost)
 		return result;
 	result = seal_close(&sealer->sealing, pass->error);
-	kept_lease_rest(&sealer->lease);
+	renewed_lease_pause(&sealer->lease);
 	pass->refused = result;
 	/* Certifications that wait for this round need not wait for the whole pass. They also detect
 	 * the result of an unknown outcome. */
@@ -88,7 +88,7 @@ static int stage_chains(struct pass *pass, size_t count, size_t *ret_taken, size
 		return result;
 	result = seal_stage(&sealer->sealing, pass->chains, count, ret_taken, ret_segments,
 	                    &pass->backlog, pass->error);
-	kept_lease_rest(&sealer->lease);
+	renewed_lease_pause(&sealer->lease);
 	return result;
 }
 
@@ -126,9 +126,9 @@ static int stage_next(struct pass *pass)
 	if (taken == 0)
 		return result;
 	const struct unsealed_chain *last = &pass->chains[taken - 1];
-	if (result && sealing_doubts(&sealer->sealing)) {
-		sealer->behind_account = last->account;
-		sealer->behind_chain = last->chain;
+	if (result && sealing_is_suspect(&sealer->sealing)) {
+		sealer->resume_account = last->account;
+		sealer->resume_chain = last->chain;
 	}
 	if (!result) {
 		pass->after_account = last->account;
@@ -147,9 +147,9 @@ static int stage_acts(struct pass *pass, const atomic_bool *stopping)
 	while (!result && count > 0 && !pass->lost && !atomic_load(stopping)) {
 		size_t taken = 0, segments = 0;
 		bool staged, full = false;
-		result = store_list_unsealed_acts(sealer->service->store, after_account, after_chain,
-		                                  sealer->sealing.block_segments, pass->chains, &count,
-		                                  pass->error);
+		result = store_list_unsealed_audit_records(sealer->service->store, after_account,
+		                                           after_chain, sealer->sealing.block_segments,
+		                                           pass->chains, &count, pass->error);
 		if (!result && count > 0)
 			result = stage_chains(pass, count, &taken, &segments);
 		if (!result && taken > 0) {
@@ -157,7 +157,7 @@ static int stage_acts(struct pass *pass, const atomic_bool *stopping)
 			after_chain = pass->chains[taken - 1].chain;
 		}
 		if (!result && count > 0 && !pass->lost)
-			result = sealing_room(&sealer->sealing, &staged, &full, pass->error);
+			result = sealing_get_capacity(&sealer->sealing, &staged, &full, pass->error);
 		if (!result && full)
 			result = close_staged(pass);
 	}
@@ -172,7 +172,7 @@ static int stage_some(struct pass *pass, bool awaited)
 	bool staged, full = false;
 	int result = stage_next(pass);
 	if (!result && !pass->lost && !awaited)
-		result = sealing_room(&pass->sealer->sealing, &staged, &full, pass->error);
+		result = sealing_get_capacity(&pass->sealer->sealing, &staged, &full, pass->error);
 	return !result && !pass->lost && (awaited || full) ? close_staged(pass) : result;
 }
 
@@ -192,7 +192,7 @@ static int run_pass(struct pass *pass, const atomic_bool *stopping)
 {
 	struct sealing *sealing = &pass->sealer->sealing;
 	bool staged = false, full;
-	int result = sealing_room(sealing, &staged, &full, pass->error);
+	int result = sealing_get_capacity(sealing, &staged, &full, pass->error);
 	/* Closes the blocks of an earlier sealer first, without additions. While no authority responds,
 	 * nothing is added to them, so that a long outage does not create more segments than a short
 	 * one. */
@@ -206,7 +206,7 @@ static int run_pass(struct pass *pass, const atomic_bool *stopping)
 		return result;
 	/* What is staged is valid, regardless of a later error. */
 	struct error met = *pass->error;
-	int closed = sealing_room(sealing, &staged, &full, pass->error);
+	int closed = sealing_get_capacity(sealing, &staged, &full, pass->error);
 	if (!closed && staged)
 		closed = close_staged(pass);
 	if (result)
@@ -220,15 +220,15 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 	struct pass pass = {.sealer = sealer,
 	                    .chains = chains,
 	                    .error = error,
-	                    .after_account = sealer->behind_account,
-	                    .after_chain = sealer->behind_chain};
+	                    .after_account = sealer->resume_account,
+	                    .after_chain = sealer->resume_chain};
 	pass.backlog = pass.after_account != 0; /* the chains before that one follow in another pass */
-	sealer->behind_account = sealer->behind_chain = 0;
+	sealer->resume_account = sealer->resume_chain = 0;
 	sealing_begin_pass(&sealer->sealing);
 	int result = run_pass(&pass, stopping);
 	sealing_end_pass(&sealer->sealing);
 	if (pass.any) {
-		int ended = kept_lease_end(&sealer->lease, NULL);
+		int ended = renewed_lease_end(&sealer->lease, NULL);
 		result = result ? result : ended;
 	}
 	*ret_backlog = pass.backlog;
@@ -258,8 +258,8 @@ static void watch_clock(struct sealer *sealer)
 	struct service *service = sealer->service;
 	if (!service_watch_clock(service) || store_is_shared(service->store))
 		return;
-	authorities_ask_time(service->authorities,
-	                     service->settings->seal_clock_bound + service->settings->tsa_time_bound);
+	authorities_request_time(service->authorities, service->settings->seal_clock_bound +
+	                                                   service->settings->tsa_time_bound);
 	service_watch_clock(service);
 }
 
@@ -276,8 +276,8 @@ static bool is_passing(struct sealer *sealer, int result)
 int64_t sealer_run(void *context, const atomic_bool *stopping)
 {
 	struct sealer *sealer = context;
-	if (quiet_is(sealer->service))
-		return QUIET_REST_US;
+	if (read_only_is_active(sealer->service))
+		return READ_ONLY_POLL_US;
 	int64_t interval_us = sealer->service->settings->seal_interval;
 	watch_clock(sealer);
 	int64_t now_us = clock_monotonic_us();

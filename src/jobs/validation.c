@@ -29,7 +29,7 @@ static bool is_new(struct sha256 *told, const char *subject, const char *outcome
 static void tell(struct sha256 *told, const char *of, const struct revocation_verdict *verdicts,
                  size_t count)
 {
-	const struct revocation_verdict *lack = revocation_lack(verdicts, count);
+	const struct revocation_verdict *lack = revocation_find_insufficient(verdicts, count);
 	const char *subject = (lack ? lack : &verdicts[0])->certificate.subject;
 	const char *outcome = lack ? revocation_outcome_text(lack->outcome) : "complete";
 	const char *reason = lack ? lack->cause : "";
@@ -47,7 +47,7 @@ static void tell(struct sha256 *told, const char *of, const struct revocation_ve
 }
 
 /* Returns whether a path must be checked: it has changed, or the last check is too old. */
-static bool is_due(struct validation_told *told, struct slice path)
+static bool is_due(struct validation_log_state *told, struct slice path)
 {
 	int64_t now_us = clock_monotonic_us();
 	struct sha256 digest = sha256_of(path.data, path.size);
@@ -59,7 +59,7 @@ static bool is_due(struct validation_told *told, struct slice path)
 	return true;
 }
 
-static void look(struct validation_told *told, const struct service *service, const char *of,
+static void look(struct validation_log_state *told, const struct service *service, const char *of,
                  struct slice path)
 {
 	if (!is_due(told, path))
@@ -67,7 +67,7 @@ static void look(struct validation_told *told, const struct service *service, co
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	/* One second in the past, so that data issued now counts as issued afterwards. */
 	struct revocation_moment at = {.time_us = clock_now_us() - US_PER_SECOND};
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct error error = {0};
 	size_t count = 0;
 	int result = revocation_fetch(service->revocation, path, &at, &set, verdicts, &count, &error);
@@ -78,17 +78,18 @@ static void look(struct validation_told *told, const struct service *service, co
 		log_warning("validation_data_unknown", "of", of, "cause", error_reason(&error, result));
 }
 
-void validation_tell(struct validation_teller *teller, const struct service *service,
-                     const atomic_bool *stopping)
+void validation_log_levels(struct validation_logger *teller, const struct service *service,
+                           const atomic_bool *stopping)
 {
 	if (!service->revocation || !service->signer || atomic_load(stopping))
 		return;
 	look(&teller->told[0], service, "signer", signer_certificates(service->signer));
 	for (size_t i = 0; service->authorities && i < AUTHORITIES_MAX; i++) {
-		struct authority_seen seen;
+		struct authority_certificates seen;
 		BUF_AUTO struct buf path;
 		buf_init(&path, PATH_PEM_MAX);
-		if (!atomic_load(stopping) && authorities_get_seen(service->authorities, i, &seen, &path) &&
+		if (!atomic_load(stopping) &&
+		    authorities_get_certificates(service->authorities, i, &seen, &path) &&
 		    !buf_check(&path))
 			look(&teller->told[1 + i], service, seen.name, buf_slice(&path));
 	}

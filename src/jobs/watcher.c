@@ -8,7 +8,7 @@ static int64_t ask(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;
 	(void)stopping;
-	watch_ask_store(watcher->service);
+	watch_check_ready(watcher->service);
 	return WATCH_INTERVAL_US;
 }
 
@@ -16,7 +16,7 @@ static int64_t ask_servers(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;
 	(void)stopping;
-	watch_ask_servers(watcher->service);
+	watch_check_servers(watcher->service);
 	return WATCH_INTERVAL_US;
 }
 
@@ -24,7 +24,7 @@ static int64_t look(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;
 	(void)stopping;
-	watch_look(watcher->service);
+	watch_check_store(watcher->service);
 	return WATCH_INTERVAL_US;
 }
 
@@ -33,15 +33,15 @@ static int64_t tell(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;
 	if (!atomic_load(stopping))
-		readiness_tell(watcher->service, &watcher->told);
+		readiness_log(watcher->service, &watcher->told);
 	return TELL_EVERY_US;
 }
 
-static int64_t look_around(void *context, const atomic_bool *stopping)
+static int64_t watch_components(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;
 	(void)stopping;
-	watch_look_around(watcher->service);
+	watch_check_disks(watcher->service);
 	return WATCH_INTERVAL_US;
 }
 
@@ -51,8 +51,8 @@ int watcher_start(struct watcher *watcher, struct service *service, struct error
 	watcher->told.ready = true;
 	int result = job_thread_start("watch", look, watcher, &watcher->threads[0], error);
 	if (!result)
-		result =
-			job_thread_start("watch-around", look_around, watcher, &watcher->threads[1], error);
+		result = job_thread_start("watch-around", watch_components, watcher, &watcher->threads[1],
+		                          error);
 	if (!result)
 		result = job_thread_start("watch-store", ask, watcher, &watcher->threads[2], error);
 	if (!result)
@@ -66,7 +66,7 @@ int watcher_start(struct watcher *watcher, struct service *service, struct error
 void watcher_stop(struct watcher *watcher)
 {
 	for (int i = 0; i < WATCHER_THREADS; i++)
-		job_thread_ask_to_stop(watcher->threads[i]);
+		job_thread_request_stop(watcher->threads[i]);
 	for (int i = 0; i < WATCHER_THREADS; i++) {
 		job_thread_join(watcher->threads[i]);
 		job_thread_free(watcher->threads[i]);

@@ -345,7 +345,7 @@ int http_send(const struct http_request *request, struct http_answer *ret_answer
               struct error *error)
 {
 	struct http_transfer transfer = {0};
-	thread_may_wait();
+	thread_assert_may_block();
 
 	int result = transfer_prepare(&transfer, request, error);
 	if (!result) {

@@ -162,7 +162,7 @@ static int perform(struct mail_transfer *transfer, const char *from, const char 
 	                set_message(transfer, easy, sender) != CURLE_OK))
 		result = error_cause(error, ERR_NO_MEMORY, "libcurl does not take an option");
 	if (!result) {
-		thread_may_wait();
+		thread_assert_may_block();
 		CURLcode code = curl_easy_perform(easy);
 		if (code != CURLE_OK)
 			result = explain(transfer, easy, code, error);
@@ -172,7 +172,7 @@ static int perform(struct mail_transfer *transfer, const char *from, const char 
 	return result;
 }
 
-int mail_try(const struct mail_server *server, const char *from, struct error *error)
+int mail_check_server(const struct mail_server *server, const char *from, struct error *error)
 {
 	struct mail_transfer transfer = {.server = server, .sockets.guard = server->guard};
 	int result = mail_url_check(server->url);

@@ -51,7 +51,8 @@ int mail_send(const struct mail_server *server, const struct mail_message *messa
 
 /* Connects, encrypts and authenticates as mail_send does, without sending a message. The domain of
  * `from` is used in EHLO. ERR_NETWORK with the cause, ERR_VALIDATION, ERR_NO_MEMORY. */
-int mail_try(const struct mail_server *server, const char *from, struct error *error) MUST_CHECK;
+int mail_check_server(const struct mail_server *server, const char *from, struct error *error)
+	MUST_CHECK;
 
 /* Returns whether an address is local@domain in ASCII without quotes, comments or blanks, of at
  * most MAIL_ADDRESS_MAX bytes. */

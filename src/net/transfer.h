@@ -1,5 +1,5 @@
 /* Internal to net: preparation and completion of an exchange, shared by http.c, which performs one,
- * and http_many.c, which performs many concurrently. */
+ * and http_multi.c, which performs many concurrently. */
 #ifndef NET_TRANSFER_H
 #define NET_TRANSFER_H
 

@@ -191,9 +191,9 @@ int payment_charge(struct payment_provider *provider, const struct payment_order
 	return code;
 }
 
-int payment_look_up(struct payment_provider *provider, const struct payment_order *order,
-                    const char *reference, int64_t since_us, struct payment_result *ret_result,
-                    struct error *error)
+int payment_get(struct payment_provider *provider, const struct payment_order *order,
+                const char *reference, int64_t since_us, struct payment_result *ret_result,
+                struct error *error)
 {
 	struct payment_result result = {0};
 	struct payment_order clean;
@@ -208,15 +208,15 @@ int payment_look_up(struct payment_provider *provider, const struct payment_orde
 	return code;
 }
 
-int payment_look_at_customer(struct payment_provider *provider, const char *customer,
-                             int64_t since_us, payment_made_function *function, void *context,
+int payment_list_by_customer(struct payment_provider *provider, const char *customer,
+                             int64_t since_us, customer_payment_visitor *function, void *context,
                              struct error *error)
 {
-	if (!provider->driver->look_at_customer)
+	if (!provider->driver->list_by_customer)
 		return OK;
 	if (!fits(customer, 1, PAYMENT_REFERENCE_SIZE - 1))
 		return error_cause(error, ERR_REFUSED, "the customer's identifier is not valid");
-	return provider->driver->look_at_customer(provider->state, customer, since_us, function,
+	return provider->driver->list_by_customer(provider->state, customer, since_us, function,
 	                                          context, error);
 }
 

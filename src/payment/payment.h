@@ -10,7 +10,7 @@
  * before the first call and used in every further call with the identical order. While the outcome
  * is PAYMENT_UNKNOWN the caller repeats payment_charge, which first looks up the attempt if the
  * provider's answer is not conclusive. Providers forget keys after a day. Once PAYMENT_REPEAT_US
- * have passed since the first call, only payment_look_up may be used, which never charges. */
+ * have passed since the first call, only payment_get may be used, which never charges. */
 #ifndef PAYMENT_PAYMENT_H
 #define PAYMENT_PAYMENT_H
 
@@ -82,7 +82,7 @@ struct payment_order {
 
 enum payment_outcome {
 	PAYMENT_UNKNOWN, /* it is unknown whether the charge is made: repeat (see above) */
-	PAYMENT_NONE,    /* payment_look_up only: the provider has no such attempt */
+	PAYMENT_NONE,    /* payment_get only: the provider has no such attempt */
 	PAYMENT_PENDING, /* accepted; a notice (or an operator) reports the outcome */
 	PAYMENT_PAID,
 	PAYMENT_DECLINED,        /* the charge was declined */
@@ -117,25 +117,25 @@ int payment_charge(struct payment_provider *provider, const struct payment_order
  * empty), else by the order's customer and idempotency key in the payments since `since_us` (the
  * first call of payment_charge). PAYMENT_NONE is reliable only if the last payment_charge ended
  * more than PAYMENT_TIMEOUT_MS ago. */
-int payment_look_up(struct payment_provider *provider, const struct payment_order *order,
-                    const char *reference, int64_t since_us, struct payment_result *ret_result,
-                    struct error *error) MUST_CHECK;
+int payment_get(struct payment_provider *provider, const struct payment_order *order,
+                const char *reference, int64_t since_us, struct payment_result *ret_result,
+                struct error *error) MUST_CHECK;
 
 /* A customer's payment for one of our sales, made or in progress at the provider, regardless of who
  * started it. */
-struct payment_made {
+struct customer_payment {
 	char sale_code[PAYMENT_SALE_SIZE];
 	char reference[PAYMENT_REFERENCE_SIZE];
 	bool paid; /* else in progress */
 };
-typedef int payment_made_function(void *context, const struct payment_made *made,
-                                  struct error *error);
+typedef int customer_payment_visitor(void *context, const struct customer_payment *made,
+                                     struct error *error);
 /* Calls `function` for each payment of a customer (not empty) since `since_us`, or up to a day
  * before it. Returns 0, or a result of `function` other than 0, which stops. ERR_NETWORK: no usable
  * answer; ERR_REFUSED: the provider refuses, or there are too many payments. Changes nothing.
  * manual: none. */
-int payment_look_at_customer(struct payment_provider *provider, const char *customer,
-                             int64_t since_us, payment_made_function *function, void *context,
+int payment_list_by_customer(struct payment_provider *provider, const char *customer,
+                             int64_t since_us, customer_payment_visitor *function, void *context,
                              struct error *error) MUST_CHECK;
 
 /* Creates only a page for manual payment of the sale, without charging: payment_url, or empty if

@@ -21,8 +21,8 @@ struct payment_driver {
 	int (*look_up)(void *state, const struct payment_order *order, const char *reference,
 	               int64_t since_us, struct payment_result *result, struct error *error);
 	/* Optional: no payments are made. */
-	int (*look_at_customer)(void *state, const char *customer, int64_t since_us,
-	                        payment_made_function *function, void *context, struct error *error);
+	int (*list_by_customer)(void *state, const char *customer, int64_t since_us,
+	                        customer_payment_visitor *function, void *context, struct error *error);
 	int (*page)(void *state, const struct payment_order *order, struct payment_result *result,
 	            struct error *error);
 	int (*refund)(void *state, const char *reference, const char *idempotency_key,

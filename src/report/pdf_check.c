@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "report/pdf_lasting.h"
+#include "report/pdf_long_term.h"
 #include "report/pdf_read.h"
 #include "report/pdf_sign.h"
 #include "report/pdf_sign_form.h"
@@ -52,7 +52,7 @@ static int locate(struct slice file, size_t *ret_contents_at, int64_t *ret_time_
 		return invalid(error, "is not a PDF file of the expected version");
 	if (!pdf_last_object(file, &at))
 		return invalid(error, "does not end as a signed report does");
-	struct slice rest = pdf_from(file, at);
+	struct slice rest = pdf_text_from(file, at);
 	if (!pdf_take_number(&rest, &object_id) || !pdf_take(&rest, " 0 obj\n" PDF_FORM_BEGIN) ||
 	    !take_date(&rest, ret_time_us) || !pdf_take(&rest, PDF_FORM_RANGE))
 		return invalid(error, "has no signature of the expected form");
@@ -71,7 +71,7 @@ static int locate(struct slice file, size_t *ret_contents_at, int64_t *ret_time_
 	if ((uint64_t)before != contents || (uint64_t)resumes != contents + DIGITS + 2 ||
 	    (uint64_t)after != file.size - (size_t)resumes)
 		return invalid(error, "has bytes that the signature does not cover");
-	rest = pdf_from(file, resumes);
+	rest = pdf_text_from(file, resumes);
 	if (!pdf_take(&rest, PDF_FORM_END "xref\n"))
 		return invalid(error, "has unexpected data after the signature");
 	*ret_contents_at = contents + 1;
@@ -122,7 +122,7 @@ static int check_signature(struct slice file, size_t contents_at, const struct t
 	struct sha256 covered;
 	int result = read_covered(file, contents_at, cms, &size, &covered, error);
 	if (!result)
-		result = cms_verify_along(slice_make(cms, size), &covered, roots, paths, ret_facts, error);
+		result = cms_verify_paths(slice_make(cms, size), &covered, roots, paths, ret_facts, error);
 	if (!result && ret_facts->signing_time_us != TIME_NONE)
 		result = invalid(error, "has a signing-time attribute, which PAdES does not allow");
 	return result;
@@ -136,7 +136,7 @@ static struct slice after_only(struct slice text, const char *wanted)
 	const char *found = text.size < size ? NULL : memmem(text.data, text.size, wanted, size);
 	if (!found)
 		return (struct slice){0};
-	struct slice rest = pdf_from(text, found - text.data + (int64_t)size);
+	struct slice rest = pdf_text_from(text, found - text.data + (int64_t)size);
 	if (rest.size >= size && memmem(rest.data, rest.size, wanted, size))
 		return (struct slice){0};
 	return rest;
@@ -252,8 +252,8 @@ static int check_timestamp(struct slice file, const struct pdf_parts *parts,
 	struct timestamp_path along = {.complete = path, .tolerant = roots->tolerant};
 	int result = read_covered(file, parts->contents_at, token, &size, &covered, error);
 	return result ? result
-	              : timestamp_verify_token_along(slice_make(token, size), &covered,
-	                                             roots->timestamps, &along, ret_facts, error);
+	              : timestamp_verify_token_path(slice_make(token, size), &covered,
+	                                            roots->timestamps, &along, ret_facts, error);
 }
 
 /* Checks a report with validation data and a document timestamp. */
@@ -309,7 +309,7 @@ int pdf_check_along(struct slice file, const struct trust_roots *roots, struct p
 	struct pdf_parts parts __attribute__((cleanup(pdf_parts_free))) = {0};
 	if (file.size > (uint64_t)PDF_SIZE_MAX)
 		return invalid(error, "is too large");
-	int result = pdf_is_lasting(file) ? pdf_take_apart(file, &parts, error) : OK;
+	int result = pdf_is_long_term(file) ? pdf_decompose(file, &parts, error) : OK;
 	if (!result)
 		result = check_parts(file, &parts, roots, paths, &facts, error);
 	if (!result)

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "report/pdf_sign_form.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
-#define TABLE_MAX ((size_t)(VALIDATION_OBJECTS_MAX + 16) * PDF_FORM_ENTRY_SIZE)
+#define TABLE_MAX ((size_t)(VALIDATION_SET_OBJECTS_MAX + 16) * PDF_FORM_ENTRY_SIZE)
 
 bool pdf_take(struct slice *rest, const char *expected)
 {
@@ -52,7 +52,7 @@ bool pdf_take_entry(struct slice *rest, int64_t *ret_at)
 	return pdf_take(rest, written);
 }
 
-struct slice pdf_from(struct slice file, int64_t at)
+struct slice pdf_text_from(struct slice file, int64_t at)
 {
 	if (at < 0 || (uint64_t)at > file.size)
 		return slice_make(file.data + file.size, 0);
@@ -62,11 +62,11 @@ struct slice pdf_from(struct slice file, int64_t at)
 bool pdf_last_table(struct slice file, int64_t *ret_at)
 {
 	size_t end_size = file.size < 40 ? file.size : 40;
-	struct slice end = pdf_from(file, (int64_t)(file.size - end_size));
+	struct slice end = pdf_text_from(file, (int64_t)(file.size - end_size));
 	const char *mark = memmem(end.data, end.size, "startxref\n", 10);
 	if (!mark)
 		return false;
-	struct slice rest = pdf_from(end, mark - end.data);
+	struct slice rest = pdf_text_from(end, mark - end.data);
 	return pdf_take(&rest, "startxref\n") && pdf_take_number(&rest, ret_at) &&
 	       pdf_take(&rest, "\n%%EOF\n") && rest.size == 0;
 }
@@ -74,7 +74,7 @@ bool pdf_last_table(struct slice file, int64_t *ret_at)
 /* Returns the beginning of the trailer of a table; NULL: none. */
 static const char *find_trailer(struct slice file, int64_t table_at)
 {
-	struct slice table = pdf_from(file, table_at);
+	struct slice table = pdf_text_from(file, table_at);
 	const char *trailer =
 		memmem(table.data, table.size < TABLE_MAX ? table.size : TABLE_MAX, "trailer\n", 8);
 	return pdf_take(&table, "xref\n") ? trailer : NULL;
@@ -86,7 +86,7 @@ bool pdf_last_object(struct slice file, int64_t *ret_at)
 	const char *trailer = pdf_last_table(file, &table_at) ? find_trailer(file, table_at) : NULL;
 	if (!trailer)
 		return false;
-	struct slice entry = pdf_from(file, trailer - file.data - PDF_FORM_ENTRY_SIZE);
+	struct slice entry = pdf_text_from(file, trailer - file.data - PDF_FORM_ENTRY_SIZE);
 	return pdf_take_entry(&entry, ret_at);
 }
 
@@ -124,7 +124,7 @@ bool pdf_read_trailer(struct slice file, int64_t table_at, struct pdf_trailer *r
 	const char *mark = find_trailer(file, table_at);
 	if (!mark)
 		return false;
-	struct slice rest = pdf_from(file, mark - file.data);
+	struct slice rest = pdf_text_from(file, mark - file.data);
 	if (!take_trailer(&rest, &trailer))
 		return false;
 	trailer.at = mark - file.data;

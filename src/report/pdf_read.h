@@ -21,7 +21,7 @@ bool pdf_take_id(struct slice *rest, int *ret_id);
 bool pdf_take_entry(struct slice *rest, int64_t *ret_at);
 
 /* Returns the part of a file from a position on; empty beyond its end. */
-struct slice pdf_from(struct slice file, int64_t at);
+struct slice pdf_text_from(struct slice file, int64_t at);
 /* Returns the position of the last cross-reference table, as stated at the end of the file. */
 bool pdf_last_table(struct slice file, int64_t *ret_at);
 

@@ -143,9 +143,9 @@ static int add_timestamp(int fd, const struct pdf_base *base, const struct cms_s
 }
 
 static int make_lasting(int fd, struct pdf_base *base, const struct cms_signing *signing,
-                        const struct pdf_lasting *lasting, const char *path, struct error *error)
+                        const struct pdf_long_term *lasting, const char *path, struct error *error)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	int result = lasting->collect(lasting->context, &set, error);
 	if (result || set.count == 0)
 		return result;
@@ -167,7 +167,7 @@ static int summarize(int fd, const char *path, struct pdf_signed *ret_signed, st
 }
 
 int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
-             const struct cms_signing *signing, const struct pdf_lasting *lasting,
+             const struct cms_signing *signing, const struct pdf_long_term *lasting,
              struct pdf_signed *ret_signed, struct error *error)
 {
 	struct pdf_base base __attribute__((cleanup(pdf_base_free))) = {0};

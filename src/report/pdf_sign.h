@@ -14,7 +14,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "seal/cms.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
 #define PDF_CMS_SIZE_MAX 32768 /* bytes reserved for the CMS; twice as many hexadecimal digits */
 
@@ -25,7 +25,7 @@ struct pdf_signed {
 
 /* The source of validation data for level B-LTA, for a signature with a timestamp. If it returns
  * none, the level stays B-T. */
-struct pdf_lasting {
+struct pdf_long_term {
 	cms_collect_function collect;
 	void *context;
 };
@@ -33,10 +33,10 @@ struct pdf_lasting {
 /* Signs base_path into signed_path, which must be another file; it is created or replaced, synced,
  * and removed on failure. time_us becomes /M. lasting NULL: level B-T, or B-B without timestamps.
  * Returns 0; an error of the callbacks; ERR_REFUSED if the base file has another form;
- * ERR_TOO_LARGE if the validation data exceeds CMS_INSIDE_SIZE_MAX; ERR_IO, ERR_NO_SPACE,
+ * ERR_TOO_LARGE if the validation data exceeds CMS_VALIDATION_SIZE_MAX; ERR_IO, ERR_NO_SPACE,
  * ERR_NO_MEMORY. */
 int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
-             const struct cms_signing *signing, const struct pdf_lasting *lasting,
+             const struct cms_signing *signing, const struct pdf_long_term *lasting,
              struct pdf_signed *ret_signed, struct error *error) MUST_CHECK;
 
 #endif

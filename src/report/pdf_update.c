@@ -14,7 +14,7 @@
 static void begin(struct pdf_update *update)
 {
 	memset(update, 0, sizeof *update);
-	buf_init(&update->before, UPDATE_MAX + CMS_INSIDE_SIZE_MAX);
+	buf_init(&update->before, UPDATE_MAX + CMS_VALIDATION_SIZE_MAX);
 	buf_init(&update->after, UPDATE_MAX);
 }
 
@@ -199,7 +199,7 @@ int pdf_update_validation(const struct pdf_base *base, const struct validation_s
                           struct pdf_update *ret_update)
 {
 	begin(ret_update);
-	if (set->size_bytes > CMS_INSIDE_SIZE_MAX)
+	if (set->size_bytes > CMS_VALIDATION_SIZE_MAX)
 		return ERR_TOO_LARGE;
 	add_catalog(base, ret_update, base->signature_id, 0, base->next_id);
 	int next_id = added_begin(base, ret_update) + 1;

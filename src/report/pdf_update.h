@@ -8,7 +8,7 @@
 #define REPORT_PDF_UPDATE_H
 
 #include "report/pdf_base.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
 /* An update in one part, or in two parts around the place of a signature: '<', twice
  * PDF_CMS_SIZE_MAX digits, '>'. */
@@ -19,7 +19,7 @@ struct pdf_update {
 	int64_t table_at;
 	/* Positions of its objects in the file. page_at 0: the page is unchanged. */
 	int64_t catalog_at, page_at;
-	int64_t added_at[VALIDATION_OBJECTS_MAX + 2];
+	int64_t added_at[VALIDATION_SET_OBJECTS_MAX + 2];
 	size_t added_count;
 };
 

@@ -128,7 +128,7 @@ int renderer_draw(const struct renderer *renderer, const struct report_facts *fa
 	return result;
 }
 
-bool renderer_can_be_fenced(void)
+bool renderer_can_restrict_files(void)
 {
 	return confine_knows_files();
 }

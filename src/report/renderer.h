@@ -44,6 +44,6 @@ int renderer_draw(const struct renderer *renderer, const struct report_facts *fa
                   enum language language, const char *path, struct error *error) MUST_CHECK;
 
 /* Returns whether the kernel can restrict the file system access of a renderer. */
-bool renderer_can_be_fenced(void);
+bool renderer_can_restrict_files(void);
 
 #endif

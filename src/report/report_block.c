@@ -13,7 +13,7 @@ static void add_text(struct sheet *sheet, const char *tag, enum sheet_style styl
 
 void sheet_heading(struct sheet *sheet, const char *text)
 {
-	sheet_need(sheet, 140);
+	sheet_require_space(sheet, 140);
 	if (!sheet_at_top(sheet))
 		sheet_space(sheet, SHEET_HEADING_SPACE);
 	add_text(sheet, "H2", SHEET_HEADING, text);
@@ -77,7 +77,7 @@ void sheet_notice(struct sheet *sheet, const char *title, const char *text)
 		.bar = SHEET_WARNING,
 		.cells[0] = {
 			.text = title, .style = SHEET_NOTICE, .tag = "P", .x = 14, .width = SHEET_WIDTH - 28}};
-	sheet_need(sheet, 60);
+	sheet_require_space(sheet, 60);
 	sheet_add(sheet, &row);
 	row.space_above = 1;
 	row.space_below = 8;
@@ -109,7 +109,7 @@ static struct sheet_row table_row(const struct sheet *sheet, const char *row_tag
 
 void sheet_table_begin(struct sheet *sheet, const struct sheet_column *columns, int count)
 {
-	sheet_need(sheet, 70);
+	sheet_require_space(sheet, 70);
 	sheet_open(sheet, "Table");
 	sheet->columns = columns;
 	sheet->column_count = count;

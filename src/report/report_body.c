@@ -11,7 +11,7 @@ static const char *two_line_moment(struct draft *draft, int64_t time_us)
 {
 	char text[TIME_TEXT_SIZE];
 	time_format(time_us, text);
-	return draft_keep(draft, arena_printf(&draft->arena, "%.10s\n%s", text, text + 11));
+	return draft_require_text(draft, arena_printf(&draft->arena, "%.10s\n%s", text, text + 11));
 }
 
 /* Returns hexadecimal digits in lines, so that readers can compare two digests. */
@@ -25,8 +25,8 @@ static const char *digest_lines(struct draft *draft, const uint8_t *bytes, size_
 			buf_add_byte(&out, '\n');
 		buf_add_hex(&out, bytes + i, size - i < bytes_per_line ? size - i : bytes_per_line);
 	}
-	return draft_keep(draft,
-	                  buf_check(&out) ? NULL : arena_copy(&draft->arena, out.data, out.size));
+	return draft_require_text(
+		draft, buf_check(&out) ? NULL : arena_copy(&draft->arena, out.data, out.size));
 }
 
 static const char *digest(struct draft *draft, const struct sha256 *value)
@@ -64,7 +64,7 @@ static void summary_fact(struct draft *draft, enum report_text label, enum sheet
 								 .space_below = 4.5,
 								 .rule = SHEET_RULE,
 								 .width = SUMMARY_WIDTH,
-								 .cells = {{.text = draft_say(draft, label),
+								 .cells = {{.text = draft_text(draft, label),
 	                                        .style = SHEET_SMALL,
 	                                        .tag = "Lbl",
 	                                        .width = 88},
@@ -88,7 +88,7 @@ static int summary(struct draft *draft, struct error *error)
 {
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
-	sheet_need(sheet, QR_SIZE + 50);
+	sheet_require_space(sheet, QR_SIZE + 50);
 	double top = sheet->y;
 	int page = sheet->page;
 	double x = SHEET_WIDTH - QR_SIZE;
@@ -96,7 +96,7 @@ static int summary(struct draft *draft, struct error *error)
 	if (result)
 		return result;
 	struct sheet_row row = {.count = 1,
-	                        .cells[0] = {.text = draft_say(draft, TEXT_CODE),
+	                        .cells[0] = {.text = draft_text(draft, TEXT_CODE),
 	                                     .style = SHEET_SMALL,
 	                                     .tag = "P",
 	                                     .x = x - 26,
@@ -130,19 +130,19 @@ static void attestation(struct draft *draft)
 {
 	struct sheet *sheet = &draft->sheet;
 	bool live = draft->facts->mode == MODE_LIVE;
-	sheet_heading(sheet, draft_say(draft, TEXT_ATTESTED));
+	sheet_heading(sheet, draft_text(draft, TEXT_ATTESTED));
 	sheet_paragraph(
 		sheet, SHEET_BODY,
 		DRAFT_FILL(draft, TEXT_ATTESTED_INTRO, draft_show(draft, draft->facts->service_name)));
 	sheet_open(sheet, "L");
-	sheet_item(sheet, "1", draft_say(draft, TEXT_ATTESTED_RECEIVED));
-	sheet_item(sheet, "2", draft_say(draft, TEXT_ATTESTED_TIME));
+	sheet_item(sheet, "1", draft_text(draft, TEXT_ATTESTED_RECEIVED));
+	sheet_item(sheet, "2", draft_text(draft, TEXT_ATTESTED_TIME));
 	sheet_item(sheet, "3",
-	           draft_say(draft, live ? TEXT_ATTESTED_UNALTERED : TEXT_ATTESTED_UNALTERED_TEST));
+	           draft_text(draft, live ? TEXT_ATTESTED_UNALTERED : TEXT_ATTESTED_UNALTERED_TEST));
 	sheet_close(sheet, "L");
-	sheet_heading(sheet, draft_say(draft, TEXT_NOT_ATTESTED));
-	sheet_paragraph(sheet, SHEET_BODY, draft_say(draft, TEXT_NOT_ATTESTED_TRUTH));
-	sheet_paragraph(sheet, SHEET_BODY, draft_say(draft, TEXT_NOT_ATTESTED_WHO));
+	sheet_heading(sheet, draft_text(draft, TEXT_NOT_ATTESTED));
+	sheet_paragraph(sheet, SHEET_BODY, draft_text(draft, TEXT_NOT_ATTESTED_TRUTH));
+	sheet_paragraph(sheet, SHEET_BODY, draft_text(draft, TEXT_NOT_ATTESTED_WHO));
 }
 
 static void range(struct draft *draft)
@@ -151,8 +151,8 @@ static void range(struct draft *draft)
 	struct sheet *sheet = &draft->sheet;
 	const char *first = draft_plain(draft, facts->first_sequence);
 	const char *last = draft_plain(draft, facts->last_sequence);
-	sheet_need(sheet, 225); /* keeps the section on one page */
-	sheet_heading(sheet, draft_say(draft, TEXT_RANGE));
+	sheet_require_space(sheet, 225); /* keeps the section on one page */
+	sheet_heading(sheet, draft_text(draft, TEXT_RANGE));
 	sheet_open(sheet, "L");
 	const char *requested =
 		facts->from_us != TIME_NONE
@@ -174,7 +174,7 @@ static void range(struct draft *draft)
 	draft_fact(draft, TEXT_CHAIN_LAST, SHEET_MONO, digest(draft, &facts->last_chain_hash));
 	sheet_close(sheet, "L");
 	sheet_space(sheet, 6);
-	sheet_paragraph(sheet, SHEET_SMALL, draft_say(draft, TEXT_CHAIN_NOTE));
+	sheet_paragraph(sheet, SHEET_SMALL, draft_text(draft, TEXT_CHAIN_NOTE));
 }
 
 /* Adds a line of the frame around the owner's declarations. */
@@ -201,8 +201,8 @@ static void declared_text(struct draft *draft, enum report_text label, const cha
                           enum sheet_style style)
 {
 	bool nothing = !text || !*text;
-	frame_row(draft, draft_say(draft, label),
-	          nothing ? draft_say(draft, TEXT_NOTHING_DECLARED)
+	frame_row(draft, draft_text(draft, label),
+	          nothing ? draft_text(draft, TEXT_NOTHING_DECLARED)
 	                  : draft_show_slice(draft, slice_of(text), true),
 	          nothing ? SHEET_SMALL : style);
 }
@@ -210,7 +210,7 @@ static void declared_text(struct draft *draft, enum report_text label, const cha
 static void configuration(struct draft *draft, const struct report_configuration *version)
 {
 	struct sheet *sheet = &draft->sheet;
-	sheet_need(sheet, 120);
+	sheet_require_space(sheet, 120);
 	sheet_space(sheet, 6);
 	sheet_paragraph(sheet, SHEET_SUBHEADING,
 	                DRAFT_FILL(draft, TEXT_VERSION, draft_plain(draft, version->facts.version),
@@ -220,7 +220,7 @@ static void configuration(struct draft *draft, const struct report_configuration
 	                         .space_below = 3,
 	                         .background = SHEET_TINT,
 	                         .bar = SHEET_GREY,
-	                         .cells[0] = {.text = draft_say(draft, TEXT_DECLARED_MARK),
+	                         .cells[0] = {.text = draft_text(draft, TEXT_DECLARED_MARK),
 	                                      .style = SHEET_TABLE_HEAD,
 	                                      .tag = "P",
 	                                      .x = FRAME_INDENT,
@@ -244,17 +244,17 @@ static void declarations(struct draft *draft)
 {
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
-	sheet_heading(sheet, draft_say(draft, TEXT_DECLARED));
+	sheet_heading(sheet, draft_text(draft, TEXT_DECLARED));
 	sheet_open(sheet, "L");
 	draft_fact(draft, TEXT_CHANNEL_ID, SHEET_BODY, draft_show(draft, facts->channel_id));
 	draft_fact(draft, TEXT_CHAIN_MODE, SHEET_BODY,
-	           draft_say(draft, facts->mode == MODE_LIVE ? TEXT_CHAIN_LIVE : TEXT_CHAIN_TEST));
+	           draft_text(draft, facts->mode == MODE_LIVE ? TEXT_CHAIN_LIVE : TEXT_CHAIN_TEST));
 	draft_fact(draft, TEXT_MODALITY, SHEET_BODY,
-	           draft_say(draft, facts->modality == MODALITY_CONTENT ? TEXT_MODALITY_CONTENT
-	                                                                : TEXT_MODALITY_HASH));
+	           draft_text(draft, facts->modality == MODALITY_CONTENT ? TEXT_MODALITY_CONTENT
+	                                                                 : TEXT_MODALITY_HASH));
 	sheet_close(sheet, "L");
 	sheet_space(sheet, 8);
-	sheet_paragraph(sheet, SHEET_BODY, draft_say(draft, TEXT_DECLARED_INTRO));
+	sheet_paragraph(sheet, SHEET_BODY, draft_text(draft, TEXT_DECLARED_INTRO));
 	draft->written_out = false;
 	for (size_t i = 0; i < facts->configuration_rows; i++)
 		configuration(draft, &facts->configurations[i]);
@@ -273,7 +273,7 @@ static void event_row(struct draft *draft, const struct report_event *event)
 	const char *texts[] = {
 		draft_plain(draft, event->sequence),
 		two_line_moment(draft, event->received_at_us),
-		event->occurred_at_us == TIME_NONE ? draft_say(draft, TEXT_NOT_DECLARED)
+		event->occurred_at_us == TIME_NONE ? draft_text(draft, TEXT_NOT_DECLARED)
 										   : two_line_moment(draft, event->occurred_at_us),
 		draft_show_slice(draft, event->client_ref, false),
 		digest_lines(draft, event->hash, hash_algorithm_size(event->hash_algorithm), 16),
@@ -286,16 +286,16 @@ static void events(struct draft *draft)
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
 	const struct sheet_column columns[] = {
-		{draft_say(draft, TEXT_COLUMN_SEQUENCE), 56, true},
-		{draft_say(draft, TEXT_COLUMN_RECEIVED), 80, false},
-		{draft_say(draft, TEXT_COLUMN_OCCURRED), 82, false},
-		{draft_say(draft, TEXT_COLUMN_REFERENCE), SHEET_WIDTH - 358, false},
-		{draft_say(draft, TEXT_COLUMN_HASH), 140, false},
+		{draft_text(draft, TEXT_COLUMN_SEQUENCE), 56, true},
+		{draft_text(draft, TEXT_COLUMN_RECEIVED), 80, false},
+		{draft_text(draft, TEXT_COLUMN_OCCURRED), 82, false},
+		{draft_text(draft, TEXT_COLUMN_REFERENCE), SHEET_WIDTH - 358, false},
+		{draft_text(draft, TEXT_COLUMN_HASH), 140, false},
 	};
 	bool all = facts->event_count <= REPORT_EVENT_ROWS_MAX;
-	sheet_heading(sheet, draft_say(draft, TEXT_EVENT_LIST));
+	sheet_heading(sheet, draft_text(draft, TEXT_EVENT_LIST));
 	sheet_paragraph(sheet, SHEET_BODY,
-	                all ? draft_say(draft, TEXT_EVENT_LIST_ALL)
+	                all ? draft_text(draft, TEXT_EVENT_LIST_ALL)
 	                    : DRAFT_FILL(draft, TEXT_EVENT_LIST_EDGES,
 	                                 draft_number(draft, REPORT_EDGE_ROWS),
 	                                 draft_number(draft, REPORT_EDGE_ROWS),
@@ -321,9 +321,9 @@ static void events(struct draft *draft)
 
 static const char *kind_name(const struct draft *draft, enum authority_kind kind)
 {
-	return draft_say(draft, kind == AUTHORITY_QUALIFIED       ? TEXT_KIND_QUALIFIED
-	                        : kind == AUTHORITY_NON_QUALIFIED ? TEXT_KIND_NON_QUALIFIED
-	                                                          : TEXT_KIND_DEVELOPMENT);
+	return draft_text(draft, kind == AUTHORITY_QUALIFIED       ? TEXT_KIND_QUALIFIED
+	                         : kind == AUTHORITY_NON_QUALIFIED ? TEXT_KIND_NON_QUALIFIED
+	                                                           : TEXT_KIND_DEVELOPMENT);
 }
 
 static void seal_table(struct draft *draft)
@@ -332,11 +332,11 @@ static void seal_table(struct draft *draft)
 	                                          SHEET_TABLE};
 	const struct report_facts *facts = draft->facts;
 	const struct sheet_column columns[] = {
-		{draft_say(draft, TEXT_COLUMN_SEGMENT), 104, false},
-		{draft_say(draft, TEXT_COLUMN_NUMBERS), 74, false},
-		{draft_say(draft, TEXT_COLUMN_SEALED), 84, false},
-		{draft_say(draft, TEXT_COLUMN_AUTHORITY), SHEET_WIDTH - 330, false},
-		{draft_say(draft, TEXT_COLUMN_KIND), 68, false},
+		{draft_text(draft, TEXT_COLUMN_SEGMENT), 104, false},
+		{draft_text(draft, TEXT_COLUMN_NUMBERS), 74, false},
+		{draft_text(draft, TEXT_COLUMN_SEALED), 84, false},
+		{draft_text(draft, TEXT_COLUMN_AUTHORITY), SHEET_WIDTH - 330, false},
+		{draft_text(draft, TEXT_COLUMN_KIND), 68, false},
 	};
 	sheet_table_begin(&draft->sheet, columns, 5);
 	for (size_t i = 0; i < facts->seal_rows; i++) {
@@ -358,9 +358,9 @@ static void seals(struct draft *draft)
 {
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
-	sheet_heading(sheet, draft_say(draft, TEXT_SEALS));
+	sheet_heading(sheet, draft_text(draft, TEXT_SEALS));
 	if (facts->mode == MODE_TEST) {
-		sheet_paragraph(sheet, SHEET_BODY, draft_say(draft, TEXT_SEALS_TEST));
+		sheet_paragraph(sheet, SHEET_BODY, draft_text(draft, TEXT_SEALS_TEST));
 		return;
 	}
 	sheet_paragraph(sheet, SHEET_BODY,
@@ -373,16 +373,16 @@ static void seals(struct draft *draft)
 			DRAFT_FILL(draft, TEXT_SEALS_OMITTED, draft_number(draft, (int64_t)facts->seal_rows)));
 	if (facts->authority_rows == 0)
 		return;
-	sheet_heading(sheet, draft_say(draft, TEXT_AUTHORITIES));
+	sheet_heading(sheet, draft_text(draft, TEXT_AUTHORITIES));
 	for (size_t i = 0; i < facts->authority_rows; i++) {
 		const struct report_authority *authority = &facts->authorities[i];
 		sheet_paragraph(sheet, SHEET_STRONG, draft_show(draft, authority->name));
 		sheet_paragraph(sheet, SHEET_BODY,
-		                draft_say(draft, authority->kind == AUTHORITY_QUALIFIED
-		                                     ? TEXT_QUALIFIED_TEXT
-		                                 : authority->kind == AUTHORITY_NON_QUALIFIED
-		                                     ? TEXT_NON_QUALIFIED_TEXT
-		                                     : TEXT_DEVELOPMENT_AUTHORITY));
+		                draft_text(draft, authority->kind == AUTHORITY_QUALIFIED
+		                                      ? TEXT_QUALIFIED_TEXT
+		                                  : authority->kind == AUTHORITY_NON_QUALIFIED
+		                                      ? TEXT_NON_QUALIFIED_TEXT
+		                                      : TEXT_DEVELOPMENT_AUTHORITY));
 	}
 }
 
@@ -391,9 +391,9 @@ static void parts(struct draft *draft)
 	static const enum sheet_style styles[] = {SHEET_TABLE, SHEET_TABLE, SHEET_TABLE_MONO};
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
-	sheet_heading(sheet, draft_say(draft, TEXT_PARTS));
+	sheet_heading(sheet, draft_text(draft, TEXT_PARTS));
 	if (facts->modality == MODALITY_HASH_ONLY) {
-		sheet_paragraph(sheet, SHEET_BODY, draft_say(draft, TEXT_PARTS_NONE_HASH));
+		sheet_paragraph(sheet, SHEET_BODY, draft_text(draft, TEXT_PARTS_NONE_HASH));
 		return;
 	}
 	sheet_paragraph(sheet, SHEET_BODY,
@@ -401,8 +401,8 @@ static void parts(struct draft *draft)
 	if (facts->part_rows == 0)
 		return;
 	const struct sheet_column columns[] = {
-		{draft_say(draft, TEXT_FILE_NAME), 110, false},
-		{draft_say(draft, TEXT_SIZE), SHEET_WIDTH - 378, true},
+		{draft_text(draft, TEXT_FILE_NAME), 110, false},
+		{draft_text(draft, TEXT_SIZE), SHEET_WIDTH - 378, true},
 		{"SHA-256", 268, false},
 	};
 	sheet_table_begin(sheet, columns, 3);
@@ -426,8 +426,8 @@ static void archive(struct draft *draft)
 {
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
-	sheet_heading(sheet, draft_say(draft, TEXT_ARCHIVE));
-	sheet_paragraph(sheet, SHEET_BODY, draft_say(draft, TEXT_ARCHIVE_INTRO));
+	sheet_heading(sheet, draft_text(draft, TEXT_ARCHIVE));
+	sheet_paragraph(sheet, SHEET_BODY, draft_text(draft, TEXT_ARCHIVE_INTRO));
 	sheet_open(sheet, "L");
 	draft_fact(draft, TEXT_FILE_NAME, SHEET_BODY, draft_show(draft, facts->archive_name));
 	draft_fact(draft, TEXT_SIZE, SHEET_BODY,
@@ -440,28 +440,28 @@ static void verification(struct draft *draft)
 {
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
-	sheet_heading(sheet, draft_say(draft, TEXT_VERIFY));
+	sheet_heading(sheet, draft_text(draft, TEXT_VERIFY));
 	sheet_open(sheet, "L");
-	sheet_item(sheet, "1", draft_say(draft, TEXT_VERIFY_PAGE));
-	sheet_item(sheet, "2", draft_say(draft, TEXT_VERIFY_PROGRAM));
+	sheet_item(sheet, "1", draft_text(draft, TEXT_VERIFY_PAGE));
+	sheet_item(sheet, "2", draft_text(draft, TEXT_VERIFY_PROGRAM));
 	sheet_close(sheet, "L");
 	struct sheet_row command = {
 		.count = 1,
 		.space_below = 6,
 		.cells[0] = {.text = DRAFT_FILL(draft, TEXT_VERIFY_COMMAND,
 	                                    draft_show(draft, facts->archive_name),
-	                                    draft_say(draft, TEXT_VERIFY_REPORT_NAME),
-	                                    draft_say(draft, TEXT_VERIFY_TRUST_NAME)),
+	                                    draft_text(draft, TEXT_VERIFY_REPORT_NAME),
+	                                    draft_text(draft, TEXT_VERIFY_TRUST_NAME)),
 	                 .style = SHEET_MONO,
 	                 .tag = "P",
 	                 .x = 18,
 	                 .width = SHEET_WIDTH - 18}};
 	sheet_add(sheet, &command);
 	sheet_open(sheet, "L");
-	sheet_item(sheet, "3", draft_say(draft, TEXT_VERIFY_TOOLS));
+	sheet_item(sheet, "3", draft_text(draft, TEXT_VERIFY_TOOLS));
 	sheet_close(sheet, "L");
 	sheet_open(sheet, "L");
-	sheet_fact(sheet, draft_say(draft, TEXT_ADDRESS), SHEET_BODY,
+	sheet_fact(sheet, draft_text(draft, TEXT_ADDRESS), SHEET_BODY,
 	           draft_show(draft, facts->verification_url), link_of(facts->verification_url));
 	draft_fact(draft, TEXT_CODE, SHEET_CODE, draft_show(draft, facts->verification_code));
 	if (facts->checkable_until_us)
@@ -474,14 +474,14 @@ static void verification(struct draft *draft)
 static void limits(struct draft *draft)
 {
 	struct sheet *sheet = &draft->sheet;
-	sheet_heading(sheet, draft_say(draft, TEXT_LIMITS));
+	sheet_heading(sheet, draft_text(draft, TEXT_LIMITS));
 	sheet_open(sheet, "L");
-	sheet_item(sheet, "•", draft_say(draft, TEXT_LIMITS_COURT));
+	sheet_item(sheet, "•", draft_text(draft, TEXT_LIMITS_COURT));
 	if (draft->facts->mode == MODE_LIVE)
-		sheet_item(sheet, "•", draft_say(draft, TEXT_LIMITS_CLOCK));
-	sheet_item(sheet, "•", draft_say(draft, TEXT_LIMITS_DIGEST));
-	sheet_item(sheet, "•", draft_say(draft, TEXT_LIMITS_PAPER));
-	sheet_item(sheet, "•", draft_say(draft, TEXT_LIMITS_LANGUAGES));
+		sheet_item(sheet, "•", draft_text(draft, TEXT_LIMITS_CLOCK));
+	sheet_item(sheet, "•", draft_text(draft, TEXT_LIMITS_DIGEST));
+	sheet_item(sheet, "•", draft_text(draft, TEXT_LIMITS_PAPER));
+	sheet_item(sheet, "•", draft_text(draft, TEXT_LIMITS_LANGUAGES));
 	sheet_close(sheet, "L");
 }
 
@@ -489,14 +489,14 @@ static void limits(struct draft *draft)
 static void set_unbroken(struct draft *draft, void (*section)(struct draft *draft))
 {
 	struct sheet before = draft->sheet;
-	draft->sheet = sheet_trial(&before);
+	draft->sheet = sheet_measuring_copy(&before);
 	double top = draft->sheet.y;
 	section(draft);
 	double height = draft->sheet.y - top;
 	bool fits = draft->sheet.page == before.page;
 	draft->sheet = before;
 	if (fits)
-		sheet_need(&draft->sheet, height + SHEET_HEADING_SPACE);
+		sheet_require_space(&draft->sheet, height + SHEET_HEADING_SPACE);
 	section(draft);
 }
 
@@ -504,28 +504,28 @@ struct sheet_frame report_frame(struct draft *draft)
 {
 	const struct report_facts *facts = draft->facts;
 	return (struct sheet_frame){
-		.header_left = draft_say(draft, TEXT_TITLE),
+		.header_left = draft_text(draft, TEXT_TITLE),
 		.header_right = DRAFT_FILL(draft, TEXT_HEADER, draft_show(draft, facts->certification_id)),
 		.footer_left = DRAFT_FILL(draft, TEXT_FOOTER, draft_show(draft, facts->service_name),
 	                              draft_moment(draft, facts->issued_at_us)),
-		.page_format = draft_say(draft, TEXT_PAGE),
-		.banner = facts->mode == MODE_TEST ? draft_say(draft, TEXT_TEST_BANNER) : NULL,
+		.page_format = draft_text(draft, TEXT_PAGE),
+		.banner = facts->mode == MODE_TEST ? draft_text(draft, TEXT_TEST_BANNER) : NULL,
 	};
 }
 
 int report_compose(struct draft *draft, struct error *error)
 {
 	struct sheet *sheet = &draft->sheet;
-	sheet_paragraph(sheet, SHEET_TITLE, draft_say(draft, TEXT_TITLE));
-	sheet_paragraph(sheet, SHEET_SUBTITLE, draft_say(draft, TEXT_SUBTITLE));
+	sheet_paragraph(sheet, SHEET_TITLE, draft_text(draft, TEXT_TITLE));
+	sheet_paragraph(sheet, SHEET_SUBTITLE, draft_text(draft, TEXT_SUBTITLE));
 	sheet_space(sheet, 10);
 	if (draft->facts->mode == MODE_TEST) {
-		sheet_notice(sheet, draft_say(draft, TEXT_TEST_TITLE), draft_say(draft, TEXT_TEST_TEXT));
+		sheet_notice(sheet, draft_text(draft, TEXT_TEST_TITLE), draft_text(draft, TEXT_TEST_TEXT));
 		sheet_space(sheet, 14);
 	}
 	if (has_development_seal(draft->facts)) {
-		sheet_notice(sheet, draft_say(draft, TEXT_DEVELOPMENT_TITLE),
-		             draft_say(draft, TEXT_DEVELOPMENT_TEXT));
+		sheet_notice(sheet, draft_text(draft, TEXT_DEVELOPMENT_TITLE),
+		             draft_text(draft, TEXT_DEVELOPMENT_TEXT));
 		sheet_space(sheet, 14);
 	}
 	int result = summary(draft, error);

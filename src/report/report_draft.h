@@ -28,10 +28,11 @@ int draft_draw(struct draft *draft, const struct report_finishing *finishing, in
 /* The functions below return text in the arena of the draft, never NULL. */
 
 /* Returns `text`, or "" with draft->failed set if it is NULL. */
-const char *draft_keep(struct draft *draft, const char *text);
-const char *draft_say(const struct draft *draft, enum report_text text);
+const char *draft_require_text(struct draft *draft, const char *text);
+const char *draft_text(const struct draft *draft, enum report_text text);
 #define DRAFT_FILL(draft, text, ...)                                                               \
-	draft_keep(draft, report_fill(&(draft)->arena, text, (draft)->language, __VA_ARGS__, NULL))
+	draft_require_text(draft,                                                                      \
+	                   report_fill(&(draft)->arena, text, (draft)->language, __VA_ARGS__, NULL))
 /* Returns foreign text with invisible characters shown by their numbers, and sets
  * draft->written_out if there was one. */
 const char *draft_show_slice(struct draft *draft, struct slice text, bool lines);

@@ -416,7 +416,7 @@ void sheet_add(struct sheet *sheet, const struct sheet_row *row)
 		g_object_unref(progress[i].layout);
 }
 
-struct sheet sheet_trial(const struct sheet *sheet)
+struct sheet sheet_measuring_copy(const struct sheet *sheet)
 {
 	struct sheet trial = *sheet;
 	trial.cairo = NULL;
@@ -434,7 +434,7 @@ bool sheet_at_top(const struct sheet *sheet)
 	return sheet->y < TOP + 0.01;
 }
 
-void sheet_need(struct sheet *sheet, double height)
+void sheet_require_space(struct sheet *sheet, double height)
 {
 	if (BOTTOM - sheet->y < height)
 		page_break(sheet);

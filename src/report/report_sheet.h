@@ -118,11 +118,11 @@ void sheet_add(struct sheet *sheet, const struct sheet_row *row);
 void sheet_repeat(struct sheet *sheet, const struct sheet_row *row);
 void sheet_repeat_end(struct sheet *sheet);
 /* Returns a copy at the top of an empty page that draws nothing, for measuring. */
-struct sheet sheet_trial(const struct sheet *sheet);
+struct sheet sheet_measuring_copy(const struct sheet *sheet);
 void sheet_space(struct sheet *sheet, double height);
 bool sheet_at_top(const struct sheet *sheet);
 /* Begins a new page unless `height` is left on this one. */
-void sheet_need(struct sheet *sheet, double height);
+void sheet_require_space(struct sheet *sheet, double height);
 
 void sheet_open(struct sheet *sheet, const char *tag);
 void sheet_close(struct sheet *sheet, const char *tag);

@@ -46,7 +46,7 @@ struct authority {
 	int64_t earliest_us;  /* earliest value, minus clock_boot_us */
 	struct sha256 path;   /* digest of its last path (DER); zeros: none yet */
 	struct buf path_pem;
-	struct authority_seen seen;
+	struct authority_certificates seen;
 	struct authority_health health;
 };
 
@@ -312,7 +312,7 @@ static void note_time(struct authorities *authorities, struct authority *authori
 	pthread_mutex_unlock(&authorities->mutex);
 }
 
-int64_t authorities_latest_now_us(struct authorities *authorities)
+int64_t authorities_latest_time_us(struct authorities *authorities)
 {
 	int64_t latest_us = authorities->latest_us;
 	enum known_time best = TIME_UNKNOWN;
@@ -400,7 +400,7 @@ static int check_response(const struct authorities *authorities, const struct au
 static void note_path(struct authorities *authorities, struct authority *authority,
                       struct slice path)
 {
-	struct authority_seen seen = {0};
+	struct authority_certificates seen = {0};
 	struct sha256 digest = sha256_of(path.data, path.size);
 	int64_t from_us;
 	struct buf pem;
@@ -426,8 +426,8 @@ static void note_path(struct authorities *authorities, struct authority *authori
 	buf_free(&pem);
 }
 
-bool authorities_get_seen(struct authorities *authorities, size_t index,
-                          struct authority_seen *ret_seen, struct buf *path_pem)
+bool authorities_get_certificates(struct authorities *authorities, size_t index,
+                                  struct authority_certificates *ret_seen, struct buf *path_pem)
 {
 	if (index >= authorities->count)
 		return false;
@@ -558,13 +558,13 @@ void authorities_reject(struct authorities *authorities, const struct authority_
 }
 
 static void note_failure(struct authority_failures *failures, const struct authority *authority,
-                         const char *reason, bool left_alone)
+                         const char *reason, bool in_backoff)
 {
 	size_t index = failures->count++;
 
 	snprintf(failures->items[index].name, AUTHORITY_NAME_SIZE, "%s", authority->options.name);
 	snprintf(failures->items[index].reason, AUTHORITY_REASON_SIZE, "%s", reason);
-	failures->items[index].left_alone = left_alone;
+	failures->items[index].in_backoff = in_backoff;
 }
 
 static const char *cause_of(const struct error *error, int code)
@@ -639,10 +639,10 @@ int authorities_timestamp_over(struct authorities *authorities, const struct dig
 	return ask_each(authorities, &question, ret_result, ret_failures, error);
 }
 
-int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
-                                int64_t earliest_us, const struct authority_result *first,
-                                struct authority_result *ret_result,
-                                struct authority_failures *ret_failures, struct error *error)
+int authorities_timestamp_independent(struct authorities *authorities, const struct sha256 *imprint,
+                                      int64_t earliest_us, const struct authority_result *first,
+                                      struct authority_result *ret_result,
+                                      struct authority_failures *ret_failures, struct error *error)
 {
 	struct digest digest = digest_of_sha256(imprint);
 	const struct question question = {
@@ -650,7 +650,7 @@ int authorities_timestamp_apart(struct authorities *authorities, const struct sh
 	return ask_each(authorities, &question, ret_result, ret_failures, error);
 }
 
-bool authorities_ask_time_of(struct authorities *authorities, size_t index)
+bool authorities_request_time_of(struct authorities *authorities, size_t index)
 {
 	if (index >= authorities->count)
 		return false;
@@ -667,10 +667,10 @@ bool authorities_ask_time_of(struct authorities *authorities, size_t index)
 	return true;
 }
 
-void authorities_ask_time(struct authorities *authorities, int64_t bound_us)
+void authorities_request_time(struct authorities *authorities, int64_t bound_us)
 {
-	for (size_t i = 0; authorities_ask_time_of(authorities, i); i++)
-		if (clock_now_us() - authorities_latest_now_us(authorities) <= bound_us)
+	for (size_t i = 0; authorities_request_time_of(authorities, i); i++)
+		if (clock_now_us() - authorities_latest_time_us(authorities) <= bound_us)
 			return;
 }
 

@@ -87,7 +87,7 @@ struct authority_failures {
 	struct {
 		char name[AUTHORITY_NAME_SIZE];
 		char reason[AUTHORITY_REASON_SIZE];
-		bool left_alone; /* not attempted, in back-off; `reason` is that of the last failure */
+		bool in_backoff; /* not attempted, in back-off; `reason` is that of the last failure */
 	} items[AUTHORITIES_MAX];
 };
 
@@ -114,16 +114,16 @@ void authorities_reject(struct authorities *authorities, const struct authority_
 
 /* The same as authorities_timestamp, from another authority than that of `first`: a second,
  * independent time. */
-int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
-                                int64_t earliest_us, const struct authority_result *first,
-                                struct authority_result *ret_result,
-                                struct authority_failures *ret_failures, struct error *error)
+int authorities_timestamp_independent(struct authorities *authorities, const struct sha256 *imprint,
+                                      int64_t earliest_us, const struct authority_result *first,
+                                      struct authority_result *ret_result,
+                                      struct authority_failures *ret_failures, struct error *error)
 	MUST_CHECK;
 
 /* Returns the latest possible current time according to the last valid timestamps, independent of
  * later changes of the local clock. Before the first valid timestamp: according to timestamps that
  * only disagreed with the local clock; before these, according to the local clock at creation. */
-int64_t authorities_latest_now_us(struct authorities *authorities);
+int64_t authorities_latest_time_us(struct authorities *authorities);
 /* Computes the minimum error of the local clock against the last known time of the authority that
  * agrees best with it: positive: ahead, negative: behind. Returns false if no authority has given a
  * time. */
@@ -131,20 +131,20 @@ bool authorities_compare_clock(struct authorities *authorities, int64_t *ret_off
 /* Requests a timestamp of random data from one authority (`index` from 0) to learn its time.
  * Ignores back-off, since the local clock may have caused the failures. Returns false: there is no
  * such authority. */
-bool authorities_ask_time_of(struct authorities *authorities, size_t index);
+bool authorities_request_time_of(struct authorities *authorities, size_t index);
 /* Does so for each authority in turn, until the local clock is at most bound_us ahead of one. */
-void authorities_ask_time(struct authorities *authorities, int64_t bound_us);
+void authorities_request_time(struct authorities *authorities, int64_t bound_us);
 
 /* The certificates of an authority, from its last valid timestamp. */
-struct authority_seen {
+struct authority_certificates {
 	char name[AUTHORITY_NAME_SIZE];
 	struct certificate_facts certificate; /* its own */
 	int64_t valid_until_us;               /* of all of them, up to the root */
 };
 /* Describes the certificates of authority `index` (0 to AUTHORITIES_MAX - 1) and appends them to
  * path_pem unless that is NULL. Returns false: no timestamp yet, or no such authority. */
-bool authorities_get_seen(struct authorities *authorities, size_t index,
-                          struct authority_seen *ret_seen, struct buf *path_pem);
+bool authorities_get_certificates(struct authorities *authorities, size_t index,
+                                  struct authority_certificates *ret_seen, struct buf *path_pem);
 
 /* State of an authority since its creation. */
 struct authority_health {

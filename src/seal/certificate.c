@@ -26,7 +26,7 @@ static bool lacked_memory(void)
 	return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
 }
 
-int openssl_refused(struct error *error, const char *what)
+int openssl_failure(struct error *error, const char *what)
 {
 	bool no_memory = lacked_memory();
 	unsigned long last = ERR_peek_last_error();
@@ -115,7 +115,7 @@ int certificates_read_der(struct slice der, STACK_OF(X509) * *ret_certificates, 
 		                        ? d2i_X509(NULL, &position, end - position)
 		                        : NULL;
 		if (!certificate)
-			return openssl_refused(error, "not 1 to 64 certificates in DER");
+			return openssl_failure(error, "not 1 to 64 certificates in DER");
 		if (!sk_X509_push(certificates, certificate)) {
 			X509_free(certificate);
 			return ERR_NO_MEMORY;
@@ -180,7 +180,7 @@ int certificate_describe(const X509 *certificate, struct certificate_facts *ret_
 	    !certificate_time(X509_get0_notAfter(certificate), &facts.not_after_us) ||
 	    !certificate_name(X509_get_subject_name(certificate), facts.subject, SUBJECT_SIZE) ||
 	    !certificate_name(X509_get_issuer_name(certificate), facts.issuer, SUBJECT_SIZE))
-		return openssl_refused(error, "the certificate's times or names cannot be read");
+		return openssl_failure(error, "the certificate's times or names cannot be read");
 	if (X509_digest(certificate, EVP_sha256(), facts.sha256.bytes, &size) != 1)
 		abort(); /* out of memory: a certificate cannot be identified without its digest */
 	trust_name(facts.subject, facts.name);
@@ -189,7 +189,7 @@ int certificate_describe(const X509 *certificate, struct certificate_facts *ret_
 	return 0;
 }
 
-bool certificate_claims_self_issue(X509 *certificate)
+bool certificate_is_self_issued(X509 *certificate)
 {
 	const ASN1_OCTET_STRING *own = X509_get0_subject_key_id(certificate);
 	const ASN1_OCTET_STRING *issuer = X509_get0_authority_key_id(certificate);
@@ -277,8 +277,8 @@ static int take_path(const struct step *steps, size_t top, STACK_OF(X509) * *ret
 }
 
 /* Breadth-first search: each certificate is reached once, even if many share name and key. */
-int certificate_path_inside(X509 *certificate, const STACK_OF(X509) * inside,
-                            STACK_OF(X509) * *ret_path)
+int certificate_embedded_path(X509 *certificate, const STACK_OF(X509) * inside,
+                              STACK_OF(X509) * *ret_path)
 {
 	struct step *steps = calloc((size_t)sk_X509_num(inside) + 1, sizeof *steps);
 	size_t count = 1, top = 0;
@@ -302,7 +302,7 @@ int certificate_path_inside(X509 *certificate, const STACK_OF(X509) * inside,
 static int find_topmost(X509 *signer, const STACK_OF(X509) * inside, X509 **ret_top)
 {
 	STACK_OF(X509) *path = NULL;
-	int result = certificate_path_inside(signer, inside, &path);
+	int result = certificate_embedded_path(signer, inside, &path);
 
 	if (!result)
 		*ret_top = sk_X509_value(path, sk_X509_num(path) - 1);
@@ -334,7 +334,7 @@ static int check_self_signatures(STACK_OF(X509) * inside, const STACK_OF(X509) *
 	int result = 0;
 
 	for (int i = 0; !result && i < sk_X509_num(inside); i++)
-		if (certificate_claims_self_issue(sk_X509_value(inside, i)))
+		if (certificate_is_self_issued(sk_X509_value(inside, i)))
 			result = check_self_signature(sk_X509_value(inside, i), inside, roots, error);
 	return result;
 }
@@ -362,7 +362,7 @@ static int check_inside(X509 *signer, const STACK_OF(X509) * inside, const STACK
 {
 	if (purpose == PATH_SIGNATURE && !are_on_path(inside, path)) {
 		STACK_OF(X509) *own = NULL;
-		int result = certificate_path_inside(signer, inside, &own);
+		int result = certificate_embedded_path(signer, inside, &own);
 		bool lead_up = !result && are_on_path(inside, own);
 		sk_X509_free(own);
 		if (result)

@@ -22,7 +22,7 @@ const char *openssl_reason(void);
 /* Returns the error of a failed OpenSSL call on untrusted input: ERR_NO_MEMORY when memory was
  * exhausted, which says nothing about the evidence, otherwise ERR_INVALID_EVIDENCE with `what`. The
  * error queue must have been empty before the call; it is cleared. */
-int openssl_refused(struct error *error, const char *what) MUST_CHECK;
+int openssl_failure(struct error *error, const char *what) MUST_CHECK;
 
 /* Reads all certificates of a PEM text in order and skips other blocks. Returns 0, ERR_NO_MEMORY,
  * or ERR_VALIDATION: none, one unreadable, or too many. */
@@ -52,14 +52,14 @@ int certificate_find_issuer(X509 *certificate, const STACK_OF(X509) * among, X50
 	MUST_CHECK;
 /* Returns whether issuer and subject are equal by name or by key identifier; the latter also
  * detects a certificate whose name was altered. */
-bool certificate_claims_self_issue(X509 *certificate);
+bool certificate_is_self_issued(X509 *certificate);
 
 /* Builds the path within a set of certificates, independently of trusted roots: the shortest path
  * over issuers among `inside` to a self-signed certificate (among equally short ones, the first in
  * order), or, if there is none, as far up as issuers are found. Nothing beyond the signatures is
  * verified. The caller owns the stack but not the certificates. Returns 0 or ERR_NO_MEMORY. */
-int certificate_path_inside(X509 *certificate, const STACK_OF(X509) * inside,
-                            STACK_OF(X509) * *ret_path) MUST_CHECK;
+int certificate_embedded_path(X509 *certificate, const STACK_OF(X509) * inside,
+                              STACK_OF(X509) * *ret_path) MUST_CHECK;
 
 enum path_purpose { PATH_SIGNATURE, PATH_TIMESTAMP };
 
@@ -77,7 +77,7 @@ int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose pur
  * certificate of `roots` is a trust anchor, also an intermediate or the signer's own; otherwise
  * only self-signed ones are. Each certificate of `inside` that claims to be self-issued must be
  * signed by itself or, after a key change, by another one of `inside` or `roots`. For
- * PATH_SIGNATURE all of `inside` must be on the path, or on the path that certificate_path_inside
+ * PATH_SIGNATURE all of `inside` must be on the path, or on the path that certificate_embedded_path
  * builds; for PATH_TIMESTAMP the token may contain others. time_us TIME_NONE: now with roots, no
  * time check without.
  *

@@ -85,7 +85,7 @@ int certificate_check_signer(X509 *signer, enum path_purpose purpose, struct err
 		return refuse(signer, "is a certification authority's: it may only sign certificates",
 		              error);
 	if (!read_usage(signer, &usage, &critical))
-		return openssl_refused(error, "the extended key usage of the certificate is unreadable");
+		return openssl_failure(error, "the extended key usage of the certificate is unreadable");
 	if (purpose == PATH_TIMESTAMP && !only_stamps_time(usage, critical))
 		return refuse(signer,
 		              "is not a timestamp authority's: its extended key usage is not "
@@ -130,7 +130,7 @@ int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose pur
 		if (i == 0)
 			continue;
 		if (!read_usage(certificate, &usage, &critical))
-			return openssl_refused(error, "the extended key usage of a certificate is unreadable");
+			return openssl_failure(error, "the extended key usage of a certificate is unreadable");
 		if (usage &&
 		    !names_any(usage, purpose == PATH_TIMESTAMP ? time_purposes : document_purposes))
 			return refuse(certificate,

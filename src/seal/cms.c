@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "seal/signed_data.h"
 #include "seal/signed_validation.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
 #define DAY_SECONDS INT64_C(86400)
 
@@ -199,10 +199,10 @@ static int add_timestamp(SignerInfo *signer, const struct cms_signing *signing, 
 static int add_validation(SignedContent *content, const struct cms_signing *signing,
                           struct error *error)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 
 	int result = signing->collect(signing->collect_context, &set, error);
-	if (!result && set.size_bytes > CMS_INSIDE_SIZE_MAX)
+	if (!result && set.size_bytes > CMS_VALIDATION_SIZE_MAX)
 		result = error_cause(error, ERR_TOO_LARGE,
 		                     "the validation data of a signature has %zu bytes", set.size_bytes);
 	if (!result)
@@ -231,7 +231,7 @@ static int create(const struct sha256 *digest, const struct slice *inside, int64
 		return result == ERR_VALIDATION ? ERR_REFUSED : result;
 	SIGNED_CONTENT_AUTO SignedContent *content =
 		make_content(digest, signing_time_us, certificates);
-	if (!content && openssl_refused(error, "signature") == ERR_NO_MEMORY)
+	if (!content && openssl_failure(error, "signature") == ERR_NO_MEMORY)
 		return ERR_NO_MEMORY;
 	if (!content)
 		return error_cause(error, ERR_REFUSED, "this certificate cannot be used for signatures");
@@ -296,8 +296,8 @@ static int verify_timestamp(const SignerInfo *signer, const struct trust_roots *
 	                                  (size_t)ASN1_STRING_length(signer->signature));
 	facts->has_timestamp = true;
 	struct timestamp_path along = {.complete = path, .tolerant = roots->tolerant};
-	return timestamp_verify_token_along(token, &imprint, roots->timestamps, &along,
-	                                    &facts->timestamp, error);
+	return timestamp_verify_token_path(token, &imprint, roots->timestamps, &along,
+	                                   &facts->timestamp, error);
 }
 
 /* Accepts only the encoding that make_time writes. */
@@ -321,7 +321,7 @@ static int read_signing_time(const SignerInfo *signer, int64_t *ret_us, struct e
 		ASN1_STRING_free(again);
 	}
 	if (*ret_us == TIME_NONE)
-		return openssl_refused(error, "the signing-time attribute is malformed");
+		return openssl_failure(error, "the signing-time attribute is malformed");
 	return 0;
 }
 
@@ -371,7 +371,7 @@ static int verify_content(const SignedContent *content, const struct sha256 *det
 	return result;
 }
 
-int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
+int cms_verify_paths(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                      struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
@@ -409,14 +409,14 @@ static int write_path_inside(const SignedContent *content, struct buf *out, stru
 
 	if (!signer)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "the signer's certificate is not inside");
-	int result = certificate_path_inside(signer, content->data->certificates, &path);
+	int result = certificate_embedded_path(signer, content->data->certificates, &path);
 	if (!result)
 		result = certificates_write_der(path, out);
 	sk_X509_free(path);
 	return result;
 }
 
-int cms_find_paths_inside(struct slice cms, struct cms_paths *paths, struct error *error)
+int cms_find_embedded_paths(struct slice cms, struct cms_paths *paths, struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	struct slice token = {0};
@@ -426,13 +426,14 @@ int cms_find_paths_inside(struct slice cms, struct cms_paths *paths, struct erro
 		result = write_path_inside(content, &paths->signer, error);
 	if (!result)
 		result = read_timestamp(signed_content_signer(content), &token, error);
-	return !result && token.data ? timestamp_path_inside(token, &paths->authority, error) : result;
+	return !result && token.data ? timestamp_embedded_path(token, &paths->authority, error)
+	                             : result;
 }
 
 int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error)
 {
-	return cms_verify_along(cms, digest, roots, NULL, ret_facts, error);
+	return cms_verify_paths(cms, digest, roots, NULL, ret_facts, error);
 }
 
 size_t cms_size(struct slice padded)

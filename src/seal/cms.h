@@ -22,11 +22,11 @@
 #include "seal/signer.h"
 #include "seal/timestamp.h"
 
-struct validation_set; /* seal/validation.h */
+struct validation_set; /* seal/validation_set.h */
 
-#define CMS_SIZE_MAX ((size_t)131072)         /* without validation data */
-#define CMS_INSIDE_SIZE_MAX ((size_t)8 << 20) /* of validation data inside a document */
-#define CMS_LASTING_SIZE_MAX (CMS_SIZE_MAX + CMS_INSIDE_SIZE_MAX)
+#define CMS_SIZE_MAX ((size_t)131072)             /* without validation data */
+#define CMS_VALIDATION_SIZE_MAX ((size_t)8 << 20) /* of validation data inside a document */
+#define CMS_LT_SIZE_MAX (CMS_SIZE_MAX + CMS_VALIDATION_SIZE_MAX)
 
 /* Signs `bytes` with SHA-256 and the key of the first certificate, and appends the signature value.
  * Returns 0 or ERR_*. */
@@ -53,7 +53,7 @@ struct cms_signing {
 
 /* Signs content by its SHA-256 `digest` and appends the CMS. signing_time_us is written in whole
  * seconds; TIME_NONE: no such attribute. Returns 0, the error of a callback, ERR_REFUSED for
- * unusable certificates, ERR_TOO_LARGE for more than CMS_INSIDE_SIZE_MAX of validation data, or
+ * unusable certificates, ERR_TOO_LARGE for more than CMS_VALIDATION_SIZE_MAX of validation data, or
  * ERR_NO_MEMORY. */
 int cms_create(const struct sha256 *digest, int64_t signing_time_us,
                const struct cms_signing *signing, struct buf *out, struct error *error) MUST_CHECK;
@@ -96,13 +96,13 @@ struct cms_paths {
 	struct validation_set *inside;
 };
 /* The same as cms_verify; also appends the paths. */
-int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
+int cms_verify_paths(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                      struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
 	MUST_CHECK;
 
-/* Appends the unverified paths within the CMS (certificate_path_inside), independently of trusted
+/* Appends the unverified paths within the CMS (certificate_embedded_path), independently of trusted
  * roots. Does not use paths->inside. Returns 0, ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
-int cms_find_paths_inside(struct slice cms, struct cms_paths *paths, struct error *error)
+int cms_find_embedded_paths(struct slice cms, struct cms_paths *paths, struct error *error)
 	MUST_CHECK;
 
 /* Returns the size of the DER element at the start of `padded` (a PDF's /Contents), or 0 if there

@@ -177,8 +177,8 @@ static int append_file(const char *directory, const char *name, struct buf *out,
 	return file_read_whole(path, out, error);
 }
 
-int development_former_roots(const char *directory, const struct development_names *names,
-                             struct buf *out, struct error *error)
+int development_append_former_roots(const char *directory, const struct development_names *names,
+                                    struct buf *out, struct error *error)
 {
 	return append_file(directory, names->former_roots, out, error);
 }
@@ -192,7 +192,7 @@ static int retire_root(const char *directory, const struct development_names *na
 	char path[PATH_MAX];
 
 	buf_init(&roots, PEM_FILE_MAX);
-	int result = development_former_roots(directory, names, &roots, error);
+	int result = development_append_former_roots(directory, names, &roots, error);
 	if (!result)
 		result = append_file(directory, names->root, &roots, error);
 	if (!result)

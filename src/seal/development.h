@@ -22,7 +22,7 @@ extern const struct development_names development_names[DEVELOPMENT_KINDS];
  * with those. Returns 0, ERR_IO or ERR_INTERNAL. */
 int development_create(const char *directory, struct error *error) MUST_CHECK;
 /* Appends the former roots as PEM; nothing if there are none. */
-int development_former_roots(const char *directory, const struct development_names *names,
-                             struct buf *out, struct error *error) MUST_CHECK;
+int development_append_former_roots(const char *directory, const struct development_names *names,
+                                    struct buf *out, struct error *error) MUST_CHECK;
 
 #endif

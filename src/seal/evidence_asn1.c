@@ -161,7 +161,8 @@ int evidence_chain_leaf(const struct evidence_record *record, int chain, const s
 	return OK;
 }
 
-bool evidence_record_uses(const struct evidence_record *record, enum digest_algorithm algorithm)
+bool evidence_record_uses_digest(const struct evidence_record *record,
+                                 enum digest_algorithm algorithm)
 {
 	for (int i = 0; i < evidence_chain_count(record); i++)
 		if (record->algorithms[i] == algorithm)
@@ -239,7 +240,7 @@ static int check_stamp(const ArchiveTimeStamp *stamp, bool first,
 	return check_hashtree(stamp, named, error);
 }
 
-int evidence_refused(struct error *error, int result, int chain, int number)
+int evidence_set_stamp_error(struct error *error, int result, int chain, int number)
 {
 	char cause[ERROR_CAUSE_MAX];
 	if (!error || result != ERR_INVALID_EVIDENCE)
@@ -263,7 +264,7 @@ static int check_chains(struct evidence_record *record, struct error *error)
 			int result = check_stamp(sk_ArchiveTimeStamp_value(chain, j), j == 0,
 			                         &record->algorithms[i], error);
 			if (result)
-				return evidence_refused(error, result, i, j);
+				return evidence_set_stamp_error(error, result, i, j);
 		}
 	}
 	return OK;
@@ -281,7 +282,7 @@ static int check_algorithms(const struct evidence_record *record, struct error *
 		named[algorithm] = true;
 	}
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
-		if (named[i] != evidence_record_uses(record, (enum digest_algorithm)i))
+		if (named[i] != evidence_record_uses_digest(record, (enum digest_algorithm)i))
 			return invalid(error, "digestAlgorithms are not those of the chains");
 	return OK;
 }
@@ -311,7 +312,7 @@ int evidence_record_parse(struct slice der, struct evidence_record **ret_record,
 	ERR_clear_error();
 	record->asn1 = d2i_EvidenceRecord(NULL, &position, (long)der.size);
 	int result = record->asn1 ? check_encoding(record, der, error)
-	                          : openssl_refused(error, "the evidence record does not parse");
+	                          : openssl_failure(error, "the evidence record does not parse");
 	if (!result)
 		result = check_form(record, error);
 	if (!result)

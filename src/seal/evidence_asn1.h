@@ -57,7 +57,7 @@ bool evidence_algorithm_read(const X509_ALGOR *algorithm, enum digest_algorithm 
 
 /* Prefixes the cause of ERR_INVALID_EVIDENCE with the archive timestamp (counted from 0); returns
  * `result`. */
-int evidence_refused(struct error *error, int result, int chain, int number);
+int evidence_set_stamp_error(struct error *error, int result, int chain, int number);
 
 /* Computes the hash that the first archive timestamp of chain `chain` covers (from 0; it may not
  * exist yet). `data` is the digest of the data object by the chain's algorithm. */

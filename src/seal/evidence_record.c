@@ -7,7 +7,7 @@
 
 #include "seal/evidence_asn1.h"
 #include "seal/evidence_tree.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
 /* ---- one archive timestamp ---- */
 
@@ -113,10 +113,10 @@ static int begin_chain(struct evidence_record *record, const struct evidence_pat
 	int chains = evidence_chain_count(record);
 	assert(chains < EVIDENCE_CHAINS_MAX);
 	X509_ALGOR *named =
-		evidence_record_uses(record, algorithm) ? NULL : evidence_algorithm_new(algorithm);
+		evidence_record_uses_digest(record, algorithm) ? NULL : evidence_algorithm_new(algorithm);
 	ArchiveTimeStampChain *chain = sk_ArchiveTimeStamp_new_null();
 	ArchiveTimeStamp *stamp = make_stamp(path, token);
-	bool complete = chain && stamp && (named || evidence_record_uses(record, algorithm)) &&
+	bool complete = chain && stamp && (named || evidence_record_uses_digest(record, algorithm)) &&
 	                sk_ArchiveTimeStamp_push(chain, stamp) > 0;
 	if (!complete)
 		ArchiveTimeStamp_free(stamp);
@@ -246,11 +246,11 @@ static int complete_token(struct slice token, struct slice certificates,
 	BUF_AUTO struct buf missing, with_path;
 	buf_init(&missing, TIMESTAMP_PATH_MAX);
 	buf_init(&with_path, TIMESTAMP_RESPONSE_MAX + TIMESTAMP_PATH_MAX);
-	int result = timestamp_path_beside(token, certificates, &missing, error);
+	int result = timestamp_missing_certificates(token, certificates, &missing, error);
 	if (!result)
 		result = buf_check(&missing);
 	if (!result && missing.size > 0)
-		result = timestamp_token_complete(token, buf_slice(&missing), &with_path, error);
+		result = timestamp_token_add_certificates(token, buf_slice(&missing), &with_path, error);
 	struct slice base = missing.size > 0 ? buf_slice(&with_path) : token;
 	if (!result && set->count > 0)
 		return timestamp_token_add_revocations(base, set, out, error);

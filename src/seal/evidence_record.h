@@ -60,7 +60,8 @@ int evidence_record_parse(struct slice der, struct evidence_record **ret_record,
 int evidence_record_write(const struct evidence_record *record, struct buf *out) MUST_CHECK;
 /* Returns whether a chain uses the algorithm, so that verification needs the data object's digest
  * by it. */
-bool evidence_record_uses(const struct evidence_record *record, enum digest_algorithm algorithm);
+bool evidence_record_uses_digest(const struct evidence_record *record,
+                                 enum digest_algorithm algorithm);
 
 /* ---- renewing ---- */
 
@@ -123,7 +124,7 @@ int evidence_records_renew(const struct evidence_renewal *renewals, size_t count
 
 /* ---- verifying ---- */
 
-struct evidence_question {
+struct evidence_query {
 	struct slice roots_pem; /* of timestamp authorities; data NULL: integrity only */
 	int64_t at_us; /* time at which the newest token is checked, if later than its own time */
 	bool tolerant; /* as in struct trust_roots */
@@ -150,13 +151,13 @@ size_t evidence_record_covers(const struct evidence_record *record,
                               const struct digest data[DIGEST_ALGORITHM_COUNT]);
 /* Returns the number of hashes in the first list of the first archive timestamp: the members of a
  * group. */
-size_t evidence_record_group(const struct evidence_record *record);
+size_t evidence_record_group_size(const struct evidence_record *record);
 /* Verifies a record. `data` holds the data object's digest by each algorithm that the record uses,
  * indexed by algorithm. The cause names the invalid archive timestamp. ERR_VALIDATION: unusable
  * roots. */
 int evidence_record_verify(const struct evidence_record *record,
                            const struct digest data[DIGEST_ALGORITHM_COUNT],
-                           const struct evidence_question *question, struct arena *arena,
+                           const struct evidence_query *question, struct arena *arena,
                            struct evidence_facts *ret_facts, struct error *error) MUST_CHECK;
 
 #endif

@@ -6,7 +6,7 @@
 struct check {
 	const struct evidence_record *record;
 	const struct digest *data;
-	const struct evidence_question *question;
+	const struct evidence_query *question;
 	struct evidence_facts facts;
 	struct error *error;
 };
@@ -111,7 +111,7 @@ size_t evidence_record_covers(const struct evidence_record *record,
 	       digest_equal(&imprint, leaf);
 }
 
-size_t evidence_record_group(const struct evidence_record *record)
+size_t evidence_record_group_size(const struct evidence_record *record)
 {
 	const ArchiveTimeStamp *stamp = sk_ArchiveTimeStamp_value(evidence_chain(record, 0), 0);
 	return stamp->reduced_hashtree ? (size_t)sk_ASN1_OCTET_STRING_num(
@@ -183,7 +183,7 @@ static int list_stamps(struct check *check, struct arena *arena)
 
 int evidence_record_verify(const struct evidence_record *record,
                            const struct digest data[DIGEST_ALGORITHM_COUNT],
-                           const struct evidence_question *question, struct arena *arena,
+                           const struct evidence_query *question, struct arena *arena,
                            struct evidence_facts *ret_facts, struct error *error)
 {
 	struct check check = {record, data, question, {.trusted = true}, error};
@@ -198,7 +198,8 @@ int evidence_record_verify(const struct evidence_record *record,
 			result = error_cause(error, ERR_INVALID_EVIDENCE,
 			                     "its time is after that of the next archive timestamp");
 		if (result)
-			return evidence_refused(error, result, (int)stamp->chain - 1, (int)stamp->number - 1);
+			return evidence_set_stamp_error(error, result, (int)stamp->chain - 1,
+			                                (int)stamp->number - 1);
 		judged_us = facts->gen_time_us;
 		check.facts.trusted &= facts->trusted;
 	}

@@ -87,7 +87,7 @@ int issuers_read(struct slice answer, struct buf *out, struct error *error)
 		int result = add_der(answer, out);
 		if (result == ERR_VALIDATION)
 			result = add_pkcs7(answer, out);
-		if (result == ERR_VALIDATION && openssl_refused(NULL, "") == ERR_NO_MEMORY)
+		if (result == ERR_VALIDATION && openssl_failure(NULL, "") == ERR_NO_MEMORY)
 			result = ERR_NO_MEMORY;
 		ERR_clear_error();
 		return result == ERR_VALIDATION
@@ -130,7 +130,7 @@ static int find_cached(struct issuers *issuers, X509 *below, STACK_OF(X509) * kn
 static int cache_issuer(struct issuers *issuers, X509 *issuer)
 {
 	pthread_mutex_lock(&issuers->mutex);
-	if (sk_X509_num(issuers->cached) == ISSUERS_KEPT_MAX)
+	if (sk_X509_num(issuers->cached) == ISSUERS_CACHED_MAX)
 		X509_free(sk_X509_shift(issuers->cached));
 	int result = take_reference(issuer, issuers->cached);
 	pthread_mutex_unlock(&issuers->mutex);
@@ -233,7 +233,7 @@ static int climb(struct issuers *issuers, X509 *signer, const STACK_OF(X509) * i
 	X509 *top = signer;
 	int result = 0;
 
-	for (int steps = 0; !result && !certificate_claims_self_issue(top); steps++) {
+	for (int steps = 0; !result && !certificate_is_self_issued(top); steps++) {
 		char reason[REASON_SIZE] = "";
 		X509 *issuer = NULL;
 		if (steps == PATH_MAX_LENGTH)

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "net/address.h"
 
-#define ISSUERS_KEPT_MAX 32
+#define ISSUERS_CACHED_MAX 32
 
 struct issuers;
 

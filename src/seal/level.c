@@ -13,7 +13,7 @@
 static int summarize(const struct revocation_verdict *verdicts, size_t count, bool *ret_suffices,
                      char cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
-	const struct revocation_verdict *lack = revocation_lack(verdicts, count);
+	const struct revocation_verdict *lack = revocation_find_insufficient(verdicts, count);
 
 	*ret_suffices = !lack;
 	if (lack && lack->outcome == REVOCATION_REVOKED)
@@ -192,17 +192,17 @@ static size_t count_revocations(const struct validation_set *set)
 	return count;
 }
 
-int level_check_bare(const struct level_proof *proof, const struct validation_set *set,
-                     struct error *error)
+int level_check_minimal(const struct level_proof *proof, const struct validation_set *set,
+                        struct error *error)
 {
 	PATHS_AUTO struct paths paths;
 	char digest[2 * SHA256_SIZE + 1];
 	size_t unneeded = 0;
 
 	int result = paths_of(proof, &paths, error);
-	if (!result && count_revocations(set) > LEVEL_BARE_OBJECTS_MAX)
+	if (!result && count_revocations(set) > LEVEL_OBJECTS_MAX)
 		result = error_cause(error, ERR_INVALID_EVIDENCE, "more than %d objects of revocation data",
-		                     LEVEL_BARE_OBJECTS_MAX);
+		                     LEVEL_OBJECTS_MAX);
 	if (!result)
 		result = find_unneeded(&paths, set, &unneeded, error);
 	if (result || unneeded == set->count)
@@ -233,7 +233,7 @@ int level_is_published(const struct level_proof *proof, bool *ret_is_published, 
 	return result == ERR_NO_MEMORY ? result : OK;
 }
 
-/* Removes unneeded objects, by the rule of level_check_bare. */
+/* Removes unneeded objects, by the rule of level_check_minimal. */
 static int prune(const struct paths *paths, struct validation_set *set, enum level *level,
                  char cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
@@ -243,14 +243,14 @@ static int prune(const struct paths *paths, struct validation_set *set, enum lev
 	while (!result && unneeded < set->count) {
 		result = find_unneeded(paths, set, &unneeded, error);
 		if (!result && unneeded < set->count)
-			validation_remove(set, unneeded);
+			validation_set_remove(set, unneeded);
 		else
 			break;
 	}
-	if (!result && count_revocations(set) > LEVEL_BARE_OBJECTS_MAX) {
+	if (!result && count_revocations(set) > LEVEL_OBJECTS_MAX) {
 		*level = LEVEL_T;
 		snprintf(cause, LEVEL_CAUSE_SIZE, "more than %d objects of revocation data are needed",
-		         LEVEL_BARE_OBJECTS_MAX);
+		         LEVEL_OBJECTS_MAX);
 	}
 	return result;
 }
@@ -293,10 +293,10 @@ static int check_size(int result, const struct validation_set *set, enum level *
 {
 	if (result == ERR_TOO_LARGE)
 		snprintf(cause, LEVEL_CAUSE_SIZE, "%s", error_reason(error, result));
-	else if (!result && *level == LEVEL_LT && set->size_bytes > CMS_INSIDE_SIZE_MAX)
+	else if (!result && *level == LEVEL_LT && set->size_bytes > CMS_VALIDATION_SIZE_MAX)
 		snprintf(cause, LEVEL_CAUSE_SIZE,
 		         "%zu bytes of revocation data, but a signature holds at most %zu", set->size_bytes,
-		         CMS_INSIDE_SIZE_MAX);
+		         CMS_VALIDATION_SIZE_MAX);
 	else
 		return result;
 	*level = LEVEL_T;
@@ -334,7 +334,7 @@ static int collect_both(struct revocation_client *client, const struct paths *pa
 	return result;
 }
 
-int level_collect(struct revocation_client *client, const struct level_wanted *wanted,
+int level_collect(struct revocation_client *client, const struct level_request *wanted,
                   struct validation_set *set, enum level *ret_level,
                   char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
@@ -355,6 +355,6 @@ int level_collect(struct revocation_client *client, const struct level_wanted *w
 		result = prune(&paths, set, ret_level, ret_cause, error);
 	result = check_size(result, set, ret_level, ret_cause, error);
 	if (result || *ret_level != LEVEL_LT)
-		validation_free(set);
+		validation_set_free(set);
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
 }

@@ -45,12 +45,12 @@ int level_judge(const struct level_proof *proof, const struct validation_set *se
 /* Nothing protects a set inside a signature, so it may contain only objects that are needed. An
  * object is needed if without it the outcome of a certificate would be worse (order of enum
  * revocation_outcome). */
-#define LEVEL_BARE_OBJECTS_MAX 16
+#define LEVEL_OBJECTS_MAX 16
 /* Checks this rule for a set that gives LEVEL_LT. Uses the paths within the signature, since the
  * paths to a verifier's roots may need fewer objects. Returns 0, ERR_INVALID_EVIDENCE with the
  * object that is not needed, or ERR_NO_MEMORY. */
-int level_check_bare(const struct level_proof *proof, const struct validation_set *set,
-                     struct error *error) MUST_CHECK;
+int level_check_minimal(const struct level_proof *proof, const struct validation_set *set,
+                        struct error *error) MUST_CHECK;
 /* Finds out whether a certificate of the signer or the timestamp names a source of revocation data;
  * false for paths that cannot be evaluated. Returns 0 or ERR_NO_MEMORY. */
 int level_is_published(const struct level_proof *proof, bool *ret_is_published, struct error *error)
@@ -59,18 +59,18 @@ int level_is_published(const struct level_proof *proof, bool *ret_is_published, 
 struct revocation_client;
 
 /* A signature whose validation data is to be collected. */
-struct level_wanted {
+struct level_request {
 	struct slice signer_pem; /* the signer's certificate and its issuers, up to the root */
 	struct slice authority;  /* path, of the timestamp over the signature */
 	int64_t signed_us;       /* its time */
-	bool bare;               /* the set must pass level_check_bare with these paths */
+	bool bare;               /* the set must pass level_check_minimal with these paths */
 };
 
 /* Collects into the empty set everything that validates a signature and its timestamp, from the
  * URLs in their certificates (revocation_client.h); may block. Sets LEVEL_LT, or LEVEL_T with the
- * cause when some data is unavailable or the data exceeds CMS_INSIDE_SIZE_MAX; the set is then
+ * cause when some data is unavailable or the data exceeds CMS_VALIDATION_SIZE_MAX; the set is then
  * empty again. Returns 0, ERR_INVALID_EVIDENCE when a certificate was revoked, or ERR_NO_MEMORY. */
-int level_collect(struct revocation_client *client, const struct level_wanted *wanted,
+int level_collect(struct revocation_client *client, const struct level_request *wanted,
                   struct validation_set *set, enum level *ret_level,
                   char ret_cause[LEVEL_CAUSE_SIZE], struct error *error) MUST_CHECK;
 

@@ -28,7 +28,7 @@ const char *revocation_outcome_text(enum revocation_outcome outcome)
 	return outcomes[outcome].text;
 }
 
-bool revocation_suffices(enum revocation_outcome outcome)
+bool revocation_is_sufficient(enum revocation_outcome outcome)
 {
 	return outcomes[outcome].suffices;
 }
@@ -48,7 +48,7 @@ static enum revocation_outcome outcome_of(const struct revocation_facts *facts,
 	case REVOCATION_STATUS_NONE: return REVOCATION_UNKNOWN;
 	case REVOCATION_STATUS_REVOKED:
 		if (facts->revoked_us <= at->time_us ||
-		    (at->self_dated && !excludes_compromise(facts->reason)))
+		    (at->is_self_dated && !excludes_compromise(facts->reason)))
 			return REVOCATION_REVOKED;
 		break;
 	case REVOCATION_STATUS_GOOD: break;
@@ -106,7 +106,7 @@ static int consider_responder(X509 *responder, X509 *issuer, const struct valida
 	int result = judge(responder, issuer, set, at, true, &verdict, error);
 
 	if (!result)
-		*ret_good = revocation_suffices(verdict.outcome);
+		*ret_good = revocation_is_sufficient(verdict.outcome);
 	return result;
 }
 
@@ -178,7 +178,7 @@ static int check_issue(X509 *issuer, X509 *certificate, struct error *error)
 	if ((issuer == certificate || X509_check_issued(issuer, certificate) == X509_V_OK) &&
 	    X509_verify(certificate, X509_get0_pubkey(issuer)) == 1)
 		return OK;
-	return openssl_refused(error, "a certificate of the path was not issued by the next one");
+	return openssl_failure(error, "a certificate of the path was not issued by the next one");
 }
 
 static int judge_topmost(X509 *certificate, struct revocation_verdict *verdict, struct error *error)
@@ -222,15 +222,15 @@ int revocation_judge(struct slice path_pem, const struct validation_set *set,
 	return result;
 }
 
-const struct revocation_verdict *revocation_lack(const struct revocation_verdict *verdicts,
-                                                 size_t count)
+const struct revocation_verdict *revocation_find_insufficient(
+	const struct revocation_verdict *verdicts, size_t count)
 {
 	const struct revocation_verdict *insufficient = NULL;
 
 	for (size_t i = 0; i < count; i++) {
 		if (verdicts[i].outcome == REVOCATION_REVOKED)
 			return &verdicts[i];
-		if (!insufficient && !revocation_suffices(verdicts[i].outcome))
+		if (!insufficient && !revocation_is_sufficient(verdicts[i].outcome))
 			insufficient = &verdicts[i];
 	}
 	return insufficient;

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "seal/trust.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
 #define REVOCATION_PATH_MAX 8 /* certificates of a path, including the root */
 #define REVOCATION_CAUSE_SIZE ERROR_CAUSE_MAX
@@ -36,7 +36,7 @@ enum revocation_outcome {
 /* Returns an English text for logs and messages: "good", "too old", … */
 const char *revocation_outcome_text(enum revocation_outcome outcome);
 /* Returns whether the outcome suffices: one of the first three. */
-bool revocation_suffices(enum revocation_outcome outcome);
+bool revocation_is_sufficient(enum revocation_outcome outcome);
 
 /* The time at which the signature existed. */
 struct revocation_moment {
@@ -46,7 +46,7 @@ struct revocation_moment {
 	 * earlier signatures only if a reason is given that excludes key compromise (RFC 3161 section
 	 * 4). False: the time is proved otherwise, and later revocations have no effect (ETSI EN 319
 	 * 102-1 clause 5.6.2). */
-	bool self_dated;
+	bool is_self_dated;
 };
 
 struct revocation_verdict {
@@ -71,7 +71,7 @@ int revocation_judge(struct slice path_pem, const struct validation_set *set,
                      struct error *error) MUST_CHECK;
 /* Returns the first revoked certificate, otherwise the first whose outcome does not suffice; NULL:
  * all suffice. */
-const struct revocation_verdict *revocation_lack(const struct revocation_verdict *verdicts,
-                                                 size_t count);
+const struct revocation_verdict *revocation_find_insufficient(
+	const struct revocation_verdict *verdicts, size_t count);
 
 #endif

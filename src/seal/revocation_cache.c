@@ -35,8 +35,8 @@ struct revocation_cache {
 	pthread_mutex_t mutex;
 	int64_t uses;
 	size_t size_bytes;
-	struct entry entries[REVOCATION_KEPT_MAX];
-	struct source sources[REVOCATION_KEPT_MAX];
+	struct entry entries[REVOCATION_CACHE_ENTRIES_MAX];
+	struct source sources[REVOCATION_CACHE_ENTRIES_MAX];
 };
 
 struct revocation_cache *revocation_cache_create(void)
@@ -52,7 +52,7 @@ void revocation_cache_free(struct revocation_cache *cache)
 {
 	if (!cache)
 		return;
-	for (size_t i = 0; i < REVOCATION_KEPT_MAX; i++)
+	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++)
 		buf_free(&cache->entries[i].der);
 	pthread_mutex_destroy(&cache->mutex);
 	free(cache);
@@ -60,7 +60,7 @@ void revocation_cache_free(struct revocation_cache *cache)
 
 /* ---- data ---- */
 
-static struct sha256 name_of(const struct revocation_question *question)
+static struct sha256 name_of(const struct revocation_request *question)
 {
 	struct sha256 parts[2] = {sha256_of(question->url, strlen(question->url)),
 	                          sha256_of(question->request.data, question->request.size)};
@@ -70,7 +70,7 @@ static struct sha256 name_of(const struct revocation_question *question)
 
 static struct entry *find(struct revocation_cache *cache, const struct sha256 *question)
 {
-	for (size_t i = 0; i < REVOCATION_KEPT_MAX; i++)
+	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++)
 		if (cache->entries[i].der.size > 0 && sha256_equal(&cache->entries[i].question, question))
 			return &cache->entries[i];
 	return NULL;
@@ -87,7 +87,7 @@ static struct entry *least_recently_used(struct revocation_cache *cache)
 {
 	struct entry *oldest = NULL;
 
-	for (size_t i = 0; i < REVOCATION_KEPT_MAX; i++) {
+	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++) {
 		struct entry *entry = &cache->entries[i];
 		if (entry->der.size > 0 && (!oldest || entry->used < oldest->used))
 			oldest = entry;
@@ -99,10 +99,10 @@ static struct entry *find_room(struct revocation_cache *cache, size_t size)
 {
 	struct entry *oldest;
 
-	while (cache->size_bytes + size > REVOCATION_KEPT_BYTES_MAX &&
+	while (cache->size_bytes + size > REVOCATION_CACHE_BYTES_MAX &&
 	       (oldest = least_recently_used(cache)))
 		drop(cache, oldest);
-	for (size_t i = 0; i < REVOCATION_KEPT_MAX; i++)
+	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++)
 		if (cache->entries[i].der.size == 0)
 			return &cache->entries[i];
 	oldest = least_recently_used(cache);
@@ -110,50 +110,50 @@ static struct entry *find_room(struct revocation_cache *cache, size_t size)
 	return oldest;
 }
 
-static enum revocation_kept state_of(const struct entry *entry, int64_t time_us, int64_t now_us)
+static enum revocation_cache_state state_of(const struct entry *entry, int64_t time_us,
+                                            int64_t now_us)
 {
 	/* After the clock was set back the age is unknown. A small difference between threads is
 	 * tolerated. */
 	if (entry->next_us == TIME_NONE || now_us >= entry->next_us ||
 	    now_us < entry->came_us - US_PER_SECOND)
-		return REVOCATION_KEPT_NOTHING;
+		return REVOCATION_CACHE_MISS;
 	if (entry->issued_us >= time_us)
-		return REVOCATION_KEPT_FRESH;
+		return REVOCATION_CACHE_FRESH;
 	if (entry->came_us - entry->issued_us <= MADE_ON_REQUEST_US)
-		return REVOCATION_KEPT_OLDER;
+		return REVOCATION_CACHE_OLDER;
 	int64_t rest_us = (entry->next_us - entry->issued_us) / REST_SHARE;
 	if (rest_us < REST_MIN_US)
 		rest_us = REST_MIN_US;
-	return now_us < entry->came_us + rest_us ? REVOCATION_KEPT_FRESH : REVOCATION_KEPT_OLDER;
+	return now_us < entry->came_us + rest_us ? REVOCATION_CACHE_FRESH : REVOCATION_CACHE_OLDER;
 }
 
-enum revocation_kept revocation_cache_get(struct revocation_cache *cache,
-                                          const struct revocation_question *question,
-                                          int64_t time_us, int64_t now_us, struct buf *out)
+enum revocation_cache_state revocation_cache_get(struct revocation_cache *cache,
+                                                 const struct revocation_request *question,
+                                                 int64_t time_us, int64_t now_us, struct buf *out)
 {
 	struct sha256 name = name_of(question);
-	enum revocation_kept kept = REVOCATION_KEPT_NOTHING;
+	enum revocation_cache_state kept = REVOCATION_CACHE_MISS;
 
 	pthread_mutex_lock(&cache->mutex);
 	struct entry *entry = find(cache, &name);
 	if (entry)
 		kept = state_of(entry, time_us, now_us);
-	if (kept != REVOCATION_KEPT_NOTHING) {
+	if (kept != REVOCATION_CACHE_MISS) {
 		entry->used = ++cache->uses;
 		buf_add_slice(out, buf_slice(&entry->der));
 	}
 	pthread_mutex_unlock(&cache->mutex);
-	return buf_check(out) == 0 ? kept : REVOCATION_KEPT_NOTHING;
+	return buf_check(out) == 0 ? kept : REVOCATION_CACHE_MISS;
 }
 
-void revocation_cache_put(struct revocation_cache *cache,
-                          const struct revocation_question *question, struct slice der,
-                          const struct revocation_facts *facts, int64_t now_us)
+void revocation_cache_put(struct revocation_cache *cache, const struct revocation_request *question,
+                          struct slice der, const struct revocation_facts *facts, int64_t now_us)
 {
 	struct sha256 name = name_of(question);
 	struct buf copy;
 
-	buf_init(&copy, REVOCATION_KEPT_BYTES_MAX);
+	buf_init(&copy, REVOCATION_CACHE_BYTES_MAX);
 	buf_add_slice(&copy, der);
 	if (der.size == 0 || buf_check(&copy) != 0) {
 		buf_free(&copy);
@@ -179,7 +179,7 @@ void revocation_cache_put(struct revocation_cache *cache,
 
 static struct source *find_source(struct revocation_cache *cache, const struct sha256 *url)
 {
-	for (size_t i = 0; i < REVOCATION_KEPT_MAX; i++)
+	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++)
 		if (cache->sources[i].failures > 0 && sha256_equal(&cache->sources[i].url, url))
 			return &cache->sources[i];
 	return NULL;
@@ -190,14 +190,14 @@ static struct source *add_source(struct revocation_cache *cache, const struct sh
 {
 	struct source *chosen = &cache->sources[0];
 
-	for (size_t i = 0; i < REVOCATION_KEPT_MAX && chosen->failures > 0; i++)
+	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX && chosen->failures > 0; i++)
 		if (cache->sources[i].failures == 0 || cache->sources[i].next_try_us < chosen->next_try_us)
 			chosen = &cache->sources[i];
 	*chosen = (struct source){.url = *url};
 	return chosen;
 }
 
-bool revocation_cache_is_left_alone(struct revocation_cache *cache, const char *url,
+bool revocation_cache_is_in_backoff(struct revocation_cache *cache, const char *url,
                                     char reason[REVOCATION_CAUSE_SIZE])
 {
 	struct sha256 name = sha256_of(url, strlen(url));

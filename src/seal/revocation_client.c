@@ -76,7 +76,7 @@ void revocation_client_free(struct revocation_client *client)
 		return;
 	revocation_cache_free(client->cache);
 	for (size_t i = 0; i < HURRIED_KEPT_MAX; i++)
-		validation_free(&client->hurried[i].set);
+		validation_set_free(&client->hurried[i].set);
 	pthread_mutex_destroy(&client->hurried_lock);
 	free(client);
 }
@@ -116,7 +116,7 @@ static int send_request(const struct wanted *wanted, const char *url, struct sli
 }
 
 /* Appends the request to the URL (RFC 6960 appendix A.1). */
-static int add_to_url(const struct revocation_question *question, struct buf *url)
+static int add_to_url(const struct revocation_request *question, struct buf *url)
 {
 	BUF_AUTO struct buf text;
 	size_t size = BASE64_SIZE(question->request.size);
@@ -134,7 +134,7 @@ static int add_to_url(const struct revocation_question *question, struct buf *ur
 }
 
 /* Sends a request by POST; falls back to GET for responders that only serve prepared responses. */
-static int send_question(const struct wanted *wanted, const struct revocation_question *question,
+static int send_question(const struct wanted *wanted, const struct revocation_request *question,
                          struct buf *out, struct error *error)
 {
 	const struct revocation_client *client = wanted->client;
@@ -179,7 +179,7 @@ static int check(const struct wanted *wanted, struct slice der, bool list,
 
 static int add(const struct wanted *wanted, struct slice der, bool list, struct error *error)
 {
-	return validation_add(wanted->set, list ? VALIDATION_CRL : VALIDATION_OCSP, der, error);
+	return validation_set_add(wanted->set, list ? VALIDATION_CRL : VALIDATION_OCSP, der, error);
 }
 
 /* Returns whether the error is local and not the source's. */
@@ -188,7 +188,7 @@ static bool is_local_error(int result)
 	return result == ERR_NO_MEMORY || result == ERR_TOO_LARGE;
 }
 
-static int ask_and_check(const struct wanted *wanted, const struct revocation_question *question,
+static int ask_and_check(const struct wanted *wanted, const struct revocation_request *question,
                          struct buf *der, struct error *error)
 {
 	struct revocation_cache *cache = wanted->client->cache;
@@ -196,7 +196,7 @@ static int ask_and_check(const struct wanted *wanted, const struct revocation_qu
 	struct revocation_facts facts;
 	char reason[REVOCATION_CAUSE_SIZE];
 
-	if (revocation_cache_is_left_alone(cache, question->url, reason))
+	if (revocation_cache_is_in_backoff(cache, question->url, reason))
 		return error_cause(error, ERR_NETWORK, "%s", reason);
 	int result = send_question(wanted, question, der, error);
 	if (!result)
@@ -211,7 +211,7 @@ static int ask_and_check(const struct wanted *wanted, const struct revocation_qu
 }
 
 /* Adds the data of one source to the set; falls back to cached data that is still current. */
-static int get_from(const struct wanted *wanted, const struct revocation_question *question,
+static int get_from(const struct wanted *wanted, const struct revocation_request *question,
                     struct error *error)
 {
 	BUF_AUTO struct buf kept;
@@ -222,14 +222,14 @@ static int get_from(const struct wanted *wanted, const struct revocation_questio
 
 	buf_init(&kept, REVOCATION_CRL_MAX);
 	buf_init(&der, REVOCATION_CRL_MAX);
-	enum revocation_kept state = revocation_cache_get(wanted->client->cache, question,
-	                                                  wanted->time_us, clock_now_us(), &kept);
-	if (state != REVOCATION_KEPT_FRESH) {
+	enum revocation_cache_state state = revocation_cache_get(
+		wanted->client->cache, question, wanted->time_us, clock_now_us(), &kept);
+	if (state != REVOCATION_CACHE_FRESH) {
 		result = ask_and_check(wanted, question, &der, error);
 		if (!result)
 			return add(wanted, buf_slice(&der), list, error);
 	}
-	if (state != REVOCATION_KEPT_NOTHING) {
+	if (state != REVOCATION_CACHE_MISS) {
 		result = check(wanted, buf_slice(&kept), list, &facts, error);
 		if (!result)
 			result = add(wanted, buf_slice(&kept), list, error);
@@ -245,7 +245,7 @@ static int try_each(const struct wanted *wanted, const struct revocation_urls *u
                     struct slice request, bool *ret_got)
 {
 	for (size_t i = 0; i < urls->count && !*ret_got; i++) {
-		struct revocation_question question = {urls->urls[i], request};
+		struct revocation_request question = {urls->urls[i], request};
 		struct error error = {0};
 		int result = get_from(wanted, &question, &error);
 		*ret_got = !result;
@@ -302,9 +302,9 @@ static int add_certificate(struct validation_set *set, X509 *certificate, struct
 {
 	unsigned char *der = NULL;
 	int size = i2d_X509(certificate, &der);
-	int result =
-		size > 0 ? validation_add(set, VALIDATION_CERTIFICATE, slice_make(der, (size_t)size), error)
-				 : ERR_NO_MEMORY;
+	int result = size > 0 ? validation_set_add(set, VALIDATION_CERTIFICATE,
+	                                           slice_make(der, (size_t)size), error)
+	                      : ERR_NO_MEMORY;
 
 	OPENSSL_free(der);
 	return result;
@@ -338,7 +338,7 @@ static int fetch_until(struct revocation_client *client, struct slice path_pem,
 	if (!result)
 		result = revocation_judge(path_pem, set, at, ret_verdicts, &count, error);
 	for (size_t i = 0; !result && i < count; i++)
-		if (!revocation_suffices(ret_verdicts[i].outcome) && causes[i][0])
+		if (!revocation_is_sufficient(ret_verdicts[i].outcome) && causes[i][0])
 			memcpy(ret_verdicts[i].cause, causes[i], REVOCATION_CAUSE_SIZE);
 	if (!result)
 		*ret_count = count;
@@ -350,7 +350,7 @@ int revocation_fetch(struct revocation_client *client, struct slice path_pem,
                      struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX], size_t *ret_count,
                      struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	int64_t wait_us = client->timeout_ms * INT64_C(1000) * TIMEOUTS_OF_A_PATH;
 	return fetch_until(client, path_pem, at, clock_monotonic_us() + wait_us, false, set,
 	                   ret_verdicts, ret_count, error);
@@ -377,7 +377,7 @@ static int find_result(struct revocation_client *client, const struct sha256 *qu
 		*ret_found =
 			answer->until_us > clock_monotonic_us() && sha256_equal(&answer->question, question);
 		if (*ret_found)
-			result = validation_add_all(set, &answer->set, error);
+			result = validation_set_add_all(set, &answer->set, error);
 	}
 	pthread_mutex_unlock(&client->hurried_lock);
 	return result;
@@ -389,9 +389,9 @@ static void cache_result(struct revocation_client *client, const struct sha256 *
 {
 	pthread_mutex_lock(&client->hurried_lock);
 	struct hurried_answer *answer = &client->hurried[client->hurried_next++ % HURRIED_KEPT_MAX];
-	validation_free(&answer->set);
+	validation_set_free(&answer->set);
 	*answer = (struct hurried_answer){.question = *question};
-	if (!validation_add_all(&answer->set, set, NULL))
+	if (!validation_set_add_all(&answer->set, set, NULL))
 		answer->until_us = clock_monotonic_us() + HURRIED_KEPT_US;
 	pthread_mutex_unlock(&client->hurried_lock);
 }
@@ -400,17 +400,17 @@ static bool is_whole(const struct revocation_verdict *verdicts, size_t count)
 {
 	bool whole = count > 0;
 	for (size_t i = 0; i + 1 < count; i++)
-		whole &= revocation_suffices(verdicts[i].outcome);
+		whole &= revocation_is_sufficient(verdicts[i].outcome);
 	return whole;
 }
 
-int revocation_fetch_hurried(struct revocation_client *client, struct slice path_pem,
+int revocation_fetch_bounded(struct revocation_client *client, struct slice path_pem,
                              const struct revocation_moment *at, int wait_ms,
                              struct validation_set *set,
                              struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX],
                              size_t *ret_count, struct error *error)
 {
-	thread_may_wait();
+	thread_assert_may_block();
 	struct sha256 question = hurried_question(path_pem, at);
 	bool found;
 	int result = find_result(client, &question, set, &found, error);

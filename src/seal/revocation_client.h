@@ -14,10 +14,10 @@
 #include "net/address.h"
 #include "seal/revocation.h"
 #include "seal/signer.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
-#define REVOCATION_KEPT_MAX 64 /* objects, and sources */
-#define REVOCATION_KEPT_BYTES_MAX ((size_t)16 << 20)
+#define REVOCATION_CACHE_ENTRIES_MAX 64 /* objects, and sources */
+#define REVOCATION_CACHE_BYTES_MAX ((size_t)16 << 20)
 
 struct revocation_client_options {
 	struct signer *signer; /* answers for development certificates; must outlive the object */
@@ -45,7 +45,7 @@ int revocation_fetch(struct revocation_client *client, struct slice path_pem,
  * a time contacts sources, so that a slow source does not block many threads. Concurrent calls use
  * cached data only. Failures do not cause back-off. The last 64 complete results are returned again
  * for an hour, so that documents made from them stay the same. */
-int revocation_fetch_hurried(struct revocation_client *client, struct slice path_pem,
+int revocation_fetch_bounded(struct revocation_client *client, struct slice path_pem,
                              const struct revocation_moment *at, int wait_ms,
                              struct validation_set *set,
                              struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX],

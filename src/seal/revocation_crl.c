@@ -32,7 +32,7 @@ static int parse(struct slice der, X509_CRL **ret_crl, struct error *error)
 		return refuse(error, "is too long");
 	X509_CRL *crl = d2i_X509_CRL(NULL, &position, (long)der.size);
 	if (!crl)
-		return openssl_refused(error, "the CRL does not parse");
+		return openssl_failure(error, "the CRL does not parse");
 	if ((const char *)position != der.data + der.size) {
 		X509_CRL_free(crl);
 		return refuse(error, "has trailing bytes");
@@ -83,7 +83,7 @@ static int check_point(const DIST_POINT_NAME *name, const X509 *certificate, str
 		X509_get_ext_d2i(certificate, NID_crl_distribution_points, &critical, NULL);
 
 	if (!points && critical != -1)
-		return openssl_refused(error, "the certificate's CRL distribution points");
+		return openssl_failure(error, "the certificate's CRL distribution points");
 	if (name->type != 0)
 		return refuse(error, "is of a distribution point without a full name");
 	for (int i = 0; i < sk_DIST_POINT_num(points); i++) {
@@ -102,7 +102,7 @@ static int check_scope(X509_CRL *crl, X509 *certificate, struct error *error)
 	bool authority = X509_check_ca(certificate) != 0;
 
 	if (!point)
-		return critical == -1 ? OK : openssl_refused(error, "the CRL's distribution point");
+		return critical == -1 ? OK : openssl_failure(error, "the CRL's distribution point");
 	if (point->indirectCRL > 0)
 		return refuse(error, "is indirect");
 	if (point->onlysomereasons)
@@ -121,10 +121,10 @@ static int check_signature(X509_CRL *crl, X509 *issuer, struct error *error)
 	X509_CRL_get0_signature(crl, NULL, &algorithm);
 	if (!(X509_get_key_usage(issuer) & KU_CRL_SIGN))
 		return refuse(error, "belongs to an issuer that may not sign CRLs");
-	if (!revocation_well_signed(algorithm, key))
+	if (!revocation_is_strongly_signed(algorithm, key))
 		return refuse(error, "was signed with a digest or a key that is too weak");
 	if (X509_CRL_verify(crl, key) != 1)
-		return openssl_refused(error, "the CRL's signature is wrong");
+		return openssl_failure(error, "the CRL's signature is wrong");
 	return OK;
 }
 
@@ -163,7 +163,7 @@ static int read_entry(X509_CRL *crl, X509 *certificate, struct revocation_facts 
 	if (invalid && certificate_time(invalid, &invalid_us) && invalid_us < facts->revoked_us)
 		facts->revoked_us = invalid_us;
 	ASN1_GENERALIZEDTIME_free(invalid);
-	return read ? OK : openssl_refused(error, "the CRL has an entry that cannot be read");
+	return read ? OK : openssl_failure(error, "the CRL has an entry that cannot be read");
 }
 
 int revocation_check_crl(struct slice der, X509 *certificate, X509 *issuer,
@@ -184,7 +184,7 @@ int revocation_check_crl(struct slice der, X509 *certificate, X509 *issuer,
 		result = check_scope(crl, certificate, error);
 	if (!result)
 		result = read_times(crl, &facts, error);
-	if (!result && !revocation_valid_at(issuer, facts.issued_us))
+	if (!result && !revocation_is_valid_at(issuer, facts.issued_us))
 		result = refuse(error, "was issued while its issuer's certificate was not valid");
 	if (!result)
 		result = read_entry(crl, certificate, &facts, error);

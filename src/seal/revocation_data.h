@@ -78,8 +78,8 @@ int revocation_ocsp_request(const X509 *certificate, const X509 *issuer, struct 
  * memory. */
 int revocation_refuse(struct error *error, const char *what, const char *reason) MUST_CHECK;
 /* Returns whether key and algorithm of a signature are strong enough. */
-bool revocation_well_signed(const X509_ALGOR *algorithm, EVP_PKEY *key);
+bool revocation_is_strongly_signed(const X509_ALGOR *algorithm, EVP_PKEY *key);
 /* Returns whether the certificate was valid at the time. */
-bool revocation_valid_at(const X509 *certificate, int64_t time_us);
+bool revocation_is_valid_at(const X509 *certificate, int64_t time_us);
 
 #endif

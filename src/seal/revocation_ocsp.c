@@ -55,7 +55,7 @@ static int check_encoding(int status, OCSP_BASICRESP *basic, struct slice der, s
 
 	OPENSSL_free(again);
 	OCSP_RESPONSE_free(response);
-	return same ? OK : openssl_refused(error, "the OCSP response is not DER");
+	return same ? OK : openssl_failure(error, "the OCSP response is not DER");
 }
 
 static int parse(struct slice der, OCSP_BASICRESP **ret_basic, struct error *error)
@@ -67,14 +67,14 @@ static int parse(struct slice der, OCSP_BASICRESP **ret_basic, struct error *err
 	__attribute__((cleanup(response_cleanup))) OCSP_RESPONSE *response =
 		d2i_OCSP_RESPONSE(NULL, &position, (long)der.size);
 	if (!response)
-		return openssl_refused(error, "the OCSP response does not parse");
+		return openssl_failure(error, "the OCSP response does not parse");
 	int status = OCSP_response_status(response);
 	if (status != OCSP_RESPONSE_STATUS_SUCCESSFUL)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "the OCSP responder says %s",
 		                   OCSP_response_status_str(status));
 	*ret_basic = OCSP_response_get1_basic(response);
 	if (!*ret_basic)
-		return openssl_refused(error, "the OCSP response is not a basic one");
+		return openssl_failure(error, "the OCSP response is not a basic one");
 	return check_encoding(status, *ret_basic, der, error);
 }
 
@@ -91,7 +91,7 @@ static int is_signed_by(OCSP_BASICRESP *basic, X509 *certificate)
 	ERR_clear_error();
 	bool by = OCSP_basic_verify(basic, one, NULL, OCSP_NOINTERN | OCSP_NOVERIFY) == 1;
 	sk_X509_free(one);
-	return by || openssl_refused(NULL, "") != ERR_NO_MEMORY ? by : ERR_NO_MEMORY;
+	return by || openssl_failure(NULL, "") != ERR_NO_MEMORY ? by : ERR_NO_MEMORY;
 }
 
 /* Returns whether the issuer certified the responder for this purpose (RFC 6960 section
@@ -134,8 +134,9 @@ static int find_responder(OCSP_BASICRESP *basic, X509 *issuer, X509 **ret_respon
 		ERR_clear_error();
 		return may_respond(candidate, issuer)
 		           ? OK
-		           : openssl_refused(error, "the OCSP response is of a responder that the issuer did "
-		                                    "not certify for it");
+		           : openssl_failure(error,
+		                             "the OCSP response is of a responder that the issuer did "
+		                             "not certify for it");
 	}
 	return refuse(error, "is not signed by an authorized responder");
 }
@@ -148,9 +149,10 @@ static int check_signature(OCSP_BASICRESP *basic, X509 *issuer, int64_t produced
 
 	if (result)
 		return result;
-	if (!revocation_well_signed(OCSP_resp_get0_tbs_sigalg(basic), X509_get0_pubkey(responder)))
+	if (!revocation_is_strongly_signed(OCSP_resp_get0_tbs_sigalg(basic),
+	                                   X509_get0_pubkey(responder)))
 		return refuse(error, "was signed with a digest or a key that is too weak");
-	if (!revocation_valid_at(responder, produced_us))
+	if (!revocation_is_valid_at(responder, produced_us))
 		return refuse(error, "was made while its responder's certificate was not valid");
 	*ret_responder = responder;
 	return OK;

@@ -29,12 +29,12 @@ static int pss_digest(const X509_ALGOR *algorithm)
 
 int revocation_refuse(struct error *error, const char *what, const char *reason)
 {
-	return openssl_refused(NULL, what) == ERR_NO_MEMORY
+	return openssl_failure(NULL, what) == ERR_NO_MEMORY
 	           ? ERR_NO_MEMORY
 	           : error_cause(error, ERR_INVALID_EVIDENCE, "%s %s", what, reason);
 }
 
-bool revocation_well_signed(const X509_ALGOR *algorithm, EVP_PKEY *key)
+bool revocation_is_strongly_signed(const X509_ALGOR *algorithm, EVP_PKEY *key)
 {
 	const ASN1_OBJECT *object;
 	int digest_nid = NID_undef;
@@ -50,7 +50,7 @@ bool revocation_well_signed(const X509_ALGOR *algorithm, EVP_PKEY *key)
 	       EVP_PKEY_get_security_bits(key) >= SECURITY_BITS_MIN;
 }
 
-bool revocation_valid_at(const X509 *certificate, int64_t time_us)
+bool revocation_is_valid_at(const X509 *certificate, int64_t time_us)
 {
 	int64_t begin_us;
 	int64_t end_us;

@@ -35,7 +35,7 @@ static int read_access(const X509 *certificate, struct revocation_sources *sourc
 		X509_get_ext_d2i(certificate, NID_info_access, &critical, NULL);
 
 	if (!access && critical != -1)
-		return openssl_refused(error, "the certificate's authority information access");
+		return openssl_failure(error, "the certificate's authority information access");
 	for (int i = 0; i < sk_ACCESS_DESCRIPTION_num(access); i++) {
 		const ACCESS_DESCRIPTION *item = sk_ACCESS_DESCRIPTION_value(access, i);
 		if (OBJ_obj2nid(item->method) == NID_ad_OCSP && !add(&sources->ocsp, item->location))
@@ -65,7 +65,7 @@ static int read_points(const X509 *certificate, struct revocation_sources *sourc
 		X509_get_ext_d2i(certificate, NID_crl_distribution_points, &critical, NULL);
 
 	if (!points && critical != -1)
-		return openssl_refused(error, "the certificate's CRL distribution points");
+		return openssl_failure(error, "the certificate's CRL distribution points");
 	for (int i = 0; i < sk_DIST_POINT_num(points); i++)
 		if (!add_point(&sources->crl, sk_DIST_POINT_value(points, i)))
 			sources->others++;

@@ -19,11 +19,11 @@ static int judge(struct slice pem, int64_t gen_time_us, const struct validation_
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
 }
 
-static enum token_standing state_of(const struct revocation_verdict *verdict)
+static enum token_state state_of(const struct revocation_verdict *verdict)
 {
 	if (verdict->outcome == REVOCATION_REVOKED)
 		return TOKEN_REVOKED;
-	return revocation_suffices(verdict->outcome) ? TOKEN_GOOD : TOKEN_LEFT_OPEN;
+	return revocation_is_sufficient(verdict->outcome) ? TOKEN_GOOD : TOKEN_UNDECIDED;
 }
 
 static bool have_same_states(const struct judged *one, const struct judged *other)
@@ -65,7 +65,7 @@ static int prune(struct slice pem, int64_t gen_time_us, const struct judged *jud
 		bool superfluous = false;
 		result = try_without(pem, gen_time_us, judged, set, i - 1, &superfluous, error);
 		if (!result && superfluous)
-			validation_remove(set, i - 1);
+			validation_set_remove(set, i - 1);
 	}
 	return result;
 }
@@ -80,7 +80,7 @@ static int64_t decided_until(const struct judged *judged)
 		const struct revocation_verdict *verdict = &judged->verdicts[i];
 		if (verdict->outcome == REVOCATION_NOT_NEEDED)
 			continue;
-		if (!revocation_suffices(verdict->outcome))
+		if (!revocation_is_sufficient(verdict->outcome))
 			return TIME_NONE;
 		int64_t end_us =
 			verdict->next_us > verdict->issued_us ? verdict->next_us : verdict->issued_us;
@@ -116,7 +116,8 @@ static int find_end(struct slice pem, const struct judged *judged, const struct 
 
 static void fill(const struct judged *judged, struct token_verdict *verdict)
 {
-	const struct revocation_verdict *lack = revocation_lack(judged->verdicts, judged->count);
+	const struct revocation_verdict *lack =
+		revocation_find_insufficient(judged->verdicts, judged->count);
 
 	*verdict = (struct token_verdict){
 		.standing = lack ? state_of(lack) : TOKEN_GOOD,

@@ -5,14 +5,14 @@
 
 #include "seal/revocation.h"
 
-enum token_standing {
-	TOKEN_LEFT_OPEN, /* not shown for all of its certificates */
+enum token_state {
+	TOKEN_UNDECIDED, /* not shown for all of its certificates */
 	TOKEN_GOOD,
 	TOKEN_REVOKED,
 };
 
 struct token_verdict {
-	enum token_standing standing;
+	enum token_state standing;
 	struct certificate_facts
 		certificate; /* the certificate that is undecided or revoked; unset for TOKEN_GOOD */
 	enum revocation_outcome outcome; /* of that certificate */

@@ -117,7 +117,7 @@ struct sha256 seal_document_digest(const struct seal_document *document, struct 
 static const char *take_chain(struct json_reader *reader)
 {
 	const char *chain = json_take_text(reader, "chain");
-	static const char *const known[] = {"live", "test", SEAL_CHAIN_ACTS, SEAL_CHAIN_URGENT_ACTS};
+	static const char *const known[] = {"live", "test", SEAL_CHAIN_AUDIT, SEAL_CHAIN_URGENT_AUDIT};
 	bool found = false;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		found |= strcmp(chain, known[i]) == 0;

@@ -5,7 +5,7 @@
  * The seal document is canonical JSON (RFC 8785) with the members chain, chain_hash_before,
  * chain_hash_last, channel_id, clock {max_error_us, source, synchronized}, count, first_sequence,
  * last_sequence, previous_seal_hash|null, previous_token_hash|null, segment_id, v (1). Hashes are
- * lower-case hex. clock.source is "ntp_adjtime", or SEAL_CLOCK_NOT_COMPARED if the segment may
+ * lower-case hex. clock.source is "ntp_adjtime", or SEAL_CLOCK_UNVERIFIED if the segment may
  * contain live events received after a start and before any timestamp authority had responded:
  * their times rest on a clock that was not compared with a timestamp.
  *
@@ -44,9 +44,9 @@ int segment_path(const struct sha256 *root, struct slice path, struct tree_proof
 
 /* ---- the seal document ---- */
 
-#define SEAL_CLOCK_NOT_COMPARED "ntp_adjtime, not compared with a timestamp"
-#define SEAL_CHAIN_ACTS "acts"
-#define SEAL_CHAIN_URGENT_ACTS "urgent acts"
+#define SEAL_CLOCK_UNVERIFIED "ntp_adjtime, not compared with a timestamp"
+#define SEAL_CHAIN_AUDIT "acts"
+#define SEAL_CHAIN_URGENT_AUDIT "urgent acts"
 
 struct seal_document {
 	const char *segment_id;

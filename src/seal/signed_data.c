@@ -150,7 +150,7 @@ static int parse(struct slice der, size_t size_max, SignedContent **ret_content,
 	ERR_clear_error();
 	SIGNED_CONTENT_AUTO SignedContent *content = d2i_SignedContent(NULL, &position, (long)der.size);
 	if (!content)
-		return openssl_refused(error, "the signed data does not parse");
+		return openssl_failure(error, "the signed data does not parse");
 	if (OBJ_obj2nid(content->type) != NID_pkcs7_signed)
 		return invalid(error, "not a SignedData");
 	if (sk_SignerInfo_num(content->data->signers) != 1)
@@ -167,7 +167,7 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 
-	int result = parse(der, SIGNED_DATA_SIZE_MAX + CMS_INSIDE_SIZE_MAX, &content, error);
+	int result = parse(der, SIGNED_DATA_SIZE_MAX + CMS_VALIDATION_SIZE_MAX, &content, error);
 	if (!result && sk_CertificateChoice_num(content->data->choices) !=
 	                   sk_X509_num(content->data->certificates))
 		result = invalid(error, "a certificate inside is not of X.509");
@@ -488,7 +488,7 @@ static int check_signature(const SignerInfo *signer, const EVP_MD *digest, EVP_P
 		                            (const unsigned char *)attributes.data, attributes.size);
 	EVP_MD_CTX_free(context);
 	if (!result && verified != 1)
-		result = openssl_refused(error, "the signature does not fit the signed attributes");
+		result = openssl_failure(error, "the signature does not fit the signed attributes");
 	return result;
 }
 

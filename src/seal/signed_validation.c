@@ -74,7 +74,7 @@ int signed_validation_add(SignedContent *content, const struct validation_set *s
 	for (size_t i = 0; i < set->count; i++) {
 		const struct validation_object *object = &set->objects[i];
 		bool added = object->kind == VALIDATION_CERTIFICATE || add_revocation(content, object);
-		if (!added && openssl_refused(error, "validation data") == ERR_NO_MEMORY)
+		if (!added && openssl_failure(error, "validation data") == ERR_NO_MEMORY)
 			return ERR_NO_MEMORY;
 		if (!added)
 			return error_cause(error, ERR_CORRUPT, "the validation data is not DER");
@@ -105,9 +105,9 @@ static int add_once(struct validation_set *set, enum validation_kind kind, struc
                     struct error *error)
 {
 	struct sha256 sha256 = sha256_of(der.data, der.size);
-	if (validation_find(set, &sha256))
+	if (validation_set_find(set, &sha256))
 		return invalid(error, "the same validation data is inside twice");
-	return validation_add(set, kind, der, error);
+	return validation_set_add(set, kind, der, error);
 }
 
 static int refuse_format(struct error *error)
@@ -132,7 +132,7 @@ static int read_other(const ASN1_STRING *element, struct validation_set *set, st
 	const unsigned char *position = (const unsigned char *)sequence.data;
 	OtherRevocation *other = d2i_OtherRevocation(NULL, &position, (long)size);
 	if (!other)
-		return openssl_refused(error, "revocation data inside that does not parse");
+		return openssl_failure(error, "revocation data inside that does not parse");
 	int result;
 	if (OBJ_obj2txt(format, sizeof format, other->format, 1) > 0 &&
 	    strcmp(format, OCSP_FORMAT) == 0 && other->value->type == V_ASN1_SEQUENCE)

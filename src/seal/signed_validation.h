@@ -5,14 +5,14 @@
 #define SEAL_SIGNED_VALIDATION_H
 
 #include "seal/signed_data.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
 /* Adds the set's revocation data and raises the version if RFC 5652 section 5.1 requires it.
  * Returns 0, ERR_CORRUPT for data that is not DER, or ERR_NO_MEMORY. */
 int signed_validation_add(SignedContent *content, const struct validation_set *set,
                           struct error *error) MUST_CHECK;
 /* Adds the revocation data inside to the set. Returns 0, ERR_INVALID_EVIDENCE for data of another
- * format, a duplicate or an empty list, or the error of validation_add. */
+ * format, a duplicate or an empty list, or the error of validation_set_add. */
 int signed_validation_read(const SignedContent *content, struct validation_set *set,
                            struct error *error) MUST_CHECK;
 /* Returns whether some of it has the alternative `other`, as OCSP responses have. */

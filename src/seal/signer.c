@@ -78,10 +78,10 @@ static int wait_readable(struct signer *signer, int timeout_ms, struct error *er
 static int declined(char outcome)
 {
 	switch (outcome) {
-	case SIGNER_HAS_NO_SPACE: return ERR_NO_SPACE;
+	case SIGNER_NO_SPACE: return ERR_NO_SPACE;
 	case SIGNER_PIN_REFUSED: return ERR_PIN;
-	case SIGNER_ENDS:
-	case SIGNER_WAITS:
+	case SIGNER_EXITS:
+	case SIGNER_TRY_LATER:
 	case SIGNER_KEY_FAILS: return ERR_UNAVAILABLE;
 	default: return ERR_REFUSED;
 	}
@@ -123,7 +123,7 @@ static int exchange(struct signer *signer, enum signer_request kind, uint8_t pur
 {
 	size_t size = SIGNER_HEAD_SIZE + payload.size;
 
-	thread_may_wait();
+	thread_assert_may_block();
 	if (payload.size > SIGNER_BYTES_MAX)
 		return error_cause(error, ERR_REFUSED, "the request exceeds %d bytes", SIGNER_BYTES_MAX);
 	if (signer->broken)
@@ -317,8 +317,8 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 	return 0;
 }
 
-int signer_try(const struct signer_options *options, struct signer **ret_signer,
-               struct error *error)
+int signer_check_start(const struct signer_options *options, struct signer **ret_signer,
+                       struct error *error)
 {
 	struct signer_options trial = *options;
 
@@ -326,7 +326,7 @@ int signer_try(const struct signer_options *options, struct signer **ret_signer,
 	return signer_start(&trial, ret_signer, error);
 }
 
-int signer_look_mark(const char *directory, const char *store_id, struct signer_mark *ret_mark,
+int signer_read_mark(const char *directory, const char *store_id, struct signer_mark *ret_mark,
                      struct error *error)
 {
 	struct signer_marks *marks = calloc(1, sizeof *marks);
@@ -334,7 +334,7 @@ int signer_look_mark(const char *directory, const char *store_id, struct signer_
 
 	if (!marks)
 		return ERR_NO_MEMORY;
-	int result = signer_log_check(directory, signer_marks_learn, marks, &facts, error);
+	int result = signer_log_check(directory, signer_marks_read_entry, marks, &facts, error);
 	if (!result)
 		*ret_mark = signer_marks_find(marks, slice_of(store_id));
 	free(marks);
@@ -387,7 +387,7 @@ const struct signer_key *signer_get_key(const struct signer *signer, int index)
 	return there ? &signer->keys[index] : NULL;
 }
 
-int signer_use(struct signer *signer, int index, struct error *error)
+int signer_activate_key(struct signer *signer, int index, struct error *error)
 {
 	BUF_AUTO struct buf out;
 	char number = (char)index;
@@ -399,12 +399,12 @@ int signer_use(struct signer *signer, int index, struct error *error)
 	return result;
 }
 
-int signer_in_force(const struct signer *signer)
+int signer_active_key(const struct signer *signer)
 {
 	return atomic_load(&signer->in_force);
 }
 
-bool signer_key_fails(const struct signer *signer)
+bool signer_is_key_failing(const struct signer *signer)
 {
 	return atomic_load(&signer->key_fails);
 }
@@ -413,7 +413,7 @@ static int check_holder(struct signer *signer, struct error *error)
 {
 	char cause[ERROR_CAUSE_MAX];
 
-	if (!signer_key_fails(signer))
+	if (!signer_is_key_failing(signer))
 		return OK;
 	pthread_mutex_lock(&signer->cause_mutex);
 	memcpy(cause, signer->cause, sizeof cause);
@@ -421,7 +421,7 @@ static int check_holder(struct signer *signer, struct error *error)
 	return error_cause(error, ERR_UNAVAILABLE, "the signing key: %.200s", cause);
 }
 
-int signer_look_development(const char *directory, struct buf *out, struct error *error)
+int signer_read_development_certificate(const char *directory, struct buf *out, struct error *error)
 {
 	BUF_AUTO struct buf file;
 	static const char end[] = "-----END CERTIFICATE-----\n";
@@ -459,7 +459,7 @@ int signer_key_check_time(const struct signer_key *key, int64_t now_us, struct e
 
 int signer_check_key(struct signer *signer, int64_t now_us, struct error *error)
 {
-	const struct signer_key *key = signer_get_key(signer, signer_in_force(signer));
+	const struct signer_key *key = signer_get_key(signer, signer_active_key(signer));
 
 	if (!key)
 		return error_cause(error, ERR_UNAVAILABLE, "none of this node's signing keys is active");
@@ -474,7 +474,7 @@ bool signer_is_development(const struct signer *signer)
 
 struct slice signer_certificates(const struct signer *signer)
 {
-	const struct signer_key *key = signer_get_key(signer, signer_in_force(signer));
+	const struct signer_key *key = signer_get_key(signer, signer_active_key(signer));
 
 	return key ? key->certificates : signer->keys[SIGNER_PRESENT].certificates;
 }

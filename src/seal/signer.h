@@ -43,7 +43,7 @@ struct signer_options {
 	/* In production: the key that signs reports and archives, and its successor. */
 	struct key_source key, next;
 	int words;  /* above 0: descriptor that becomes the child's standard error */
-	bool trial; /* set by signer_try */
+	bool trial; /* set by signer_check_start */
 };
 
 /* Starts the child. Returns 0 once it responds; ERR_IO; ERR_PIN (seal/key.h); ERR_REFUSED with the
@@ -53,8 +53,8 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 /* Checks whether the signer would start with these keys, in a child that exits at once; creates and
  * logs nothing. Results as for signer_start; only signer_get_key and signer_stop may be called on
  * *ret_signer. */
-int signer_try(const struct signer_options *options, struct signer **ret_signer,
-               struct error *error) MUST_CHECK;
+int signer_check_start(const struct signer_options *options, struct signer **ret_signer,
+                       struct error *error) MUST_CHECK;
 /* Stops the child and frees. NULL-safe. */
 void signer_stop(struct signer *signer);
 
@@ -106,7 +106,7 @@ int signer_accept_mark(struct signer *signer, const char *store_id, const struct
 
 /* Reads a mark from the log file without a signing process; the log may be written meanwhile.
  * Errors as for signer_log_check: ERR_CORRUPT, ERR_NOT_FOUND, ERR_IO. */
-int signer_look_mark(const char *directory, const char *store_id, struct signer_mark *ret_mark,
+int signer_read_mark(const char *directory, const char *store_id, struct signer_mark *ret_mark,
                      struct error *error) MUST_CHECK;
 /* Returns whether the child has exited; signer_stop reaps it. */
 bool signer_has_ended(const struct signer *signer);
@@ -123,19 +123,20 @@ struct signer_key {
 /* Returns a key; NULL: there is none, also for SIGNER_NO_KEY. */
 const struct signer_key *signer_get_key(const struct signer *signer, int index);
 /* Appends the certificate of the directory's development key as PEM; nothing if there is none. */
-int signer_look_development(const char *directory, struct buf *out, struct error *error) MUST_CHECK;
+int signer_read_development_certificate(const char *directory, struct buf *out, struct error *error)
+	MUST_CHECK;
 /* Returns ERR_UNAVAILABLE with the cause when the certificates are not valid at that time. */
 int signer_key_check_time(const struct signer_key *key, int64_t now_us, struct error *error)
 	MUST_CHECK;
 /* Activates another key, or none with SIGNER_NO_KEY, and logs it. ERR_REFUSED: there is no such
  * key. */
-int signer_use(struct signer *signer, int index, struct error *error) MUST_CHECK;
-int signer_in_force(const struct signer *signer); /* index of the active key, or SIGNER_NO_KEY */
+int signer_activate_key(struct signer *signer, int index, struct error *error) MUST_CHECK;
+int signer_active_key(const struct signer *signer); /* index of the active key, or SIGNER_NO_KEY */
 /* Returns ERR_UNAVAILABLE with the cause when no key is active, when it is not valid at that time,
  * or when its holder failed to sign the last time. Sends no request. */
 int signer_check_key(struct signer *signer, int64_t now_us, struct error *error) MUST_CHECK;
 /* Returns whether the holder of the active key failed to sign the last time. */
-bool signer_key_fails(const struct signer *signer);
+bool signer_is_key_failing(const struct signer *signer);
 bool signer_is_development(const struct signer *signer);
 
 /* PEM texts owned by the signer; no request is sent. */

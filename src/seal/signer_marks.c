@@ -26,7 +26,7 @@ struct signer_mark signer_marks_find(const struct signer_marks *marks, struct sl
 	return at < marks->count ? marks->items[at].mark : (struct signer_mark){0};
 }
 
-void signer_marks_put(struct signer_marks *marks, struct slice store_id,
+void signer_marks_set(struct signer_marks *marks, struct slice store_id,
                       const struct signer_mark *mark)
 {
 	assert(store_id.size == SIGNER_STORE_ID_SIZE && mark->round >= 0);
@@ -45,12 +45,12 @@ void signer_marks_put(struct signer_marks *marks, struct slice store_id,
 	marks->count++;
 }
 
-int signer_marks_learn(void *context, const struct signer_log_entry *entry)
+int signer_marks_read_entry(void *context, const struct signer_log_entry *entry)
 {
 	struct signer_mark mark = {entry->round, entry->sha256};
 
 	if ((slice_is(entry->purpose, "round") || slice_is(entry->purpose, "rollback_accepted")) &&
 	    signer_store_id_valid(entry->store))
-		signer_marks_put(context, entry->store, &mark);
+		signer_marks_set(context, entry->store, &mark);
 	return OK;
 }

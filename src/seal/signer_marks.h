@@ -17,9 +17,9 @@ bool signer_store_id_valid(struct slice store_id);
 /* Returns the mark of a store; round 0: unknown store. */
 struct signer_mark signer_marks_find(const struct signer_marks *marks, struct slice store_id);
 /* Replaces or adds the mark of a store; when full, the least recently used store is evicted. */
-void signer_marks_put(struct signer_marks *marks, struct slice store_id,
+void signer_marks_set(struct signer_marks *marks, struct slice store_id,
                       const struct signer_mark *mark);
 /* A signer_log_visit callback; its context is a struct signer_marks. */
-int signer_marks_learn(void *context, const struct signer_log_entry *entry);
+int signer_marks_read_entry(void *context, const struct signer_log_entry *entry);
 
 #endif

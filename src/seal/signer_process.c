@@ -149,11 +149,11 @@ static int load_development(struct process *process, const char *directory, stru
 	if (!result)
 		result = load_stamper(directory, process, error);
 	if (!result)
-		result = development_former_roots(directory, &development_names[DEVELOPMENT_REPORT],
-		                                  &process->roots, error);
+		result = development_append_former_roots(directory, &development_names[DEVELOPMENT_REPORT],
+		                                         &process->roots, error);
 	if (!result)
-		result = development_former_roots(directory, &development_names[DEVELOPMENT_TIMESTAMP],
-		                                  &process->timestamp_roots, error);
+		result = development_append_former_roots(
+			directory, &development_names[DEVELOPMENT_TIMESTAMP], &process->timestamp_roots, error);
 	return !result ? responder_load(directory, &process->responder, error) : result;
 }
 
@@ -243,7 +243,7 @@ static const struct answer done = {SIGNER_DONE, NULL};
 
 static struct answer refusal(const char *reason)
 {
-	return (struct answer){SIGNER_REFUSES, reason};
+	return (struct answer){SIGNER_REFUSED, reason};
 }
 
 static struct answer record(struct process *process, const struct signer_log_entry *entry,
@@ -254,8 +254,8 @@ static struct answer record(struct process *process, const struct signer_log_ent
 	if (!result)
 		return done;
 	if (result == ERR_NO_SPACE)
-		return (struct answer){SIGNER_HAS_NO_SPACE, "no space is left for the log"};
-	return (struct answer){SIGNER_ENDS, "the log cannot be written"};
+		return (struct answer){SIGNER_NO_SPACE, "no space is left for the log"};
+	return (struct answer){SIGNER_EXITS, "the log cannot be written"};
 }
 
 static struct answer record_signature(struct process *process, const char *purpose,
@@ -299,17 +299,17 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 	if (purpose >= sizeof purposes / sizeof *purposes)
 		return refusal("unknown purpose");
 	if (process->in_force == SIGNER_NO_KEY)
-		return (struct answer){SIGNER_WAITS, "none of this node's keys is active"};
+		return (struct answer){SIGNER_TRY_LATER, "none of this node's keys is active"};
 	assert(process->in_force >= 0 && process->in_force < SIGNER_KEYS);
 	struct key *key = process->keys[process->in_force];
 	const char *problem =
 		signer_attributes_problem(bytes, certificate_of(process, process->in_force));
 	if (problem && is_for_another(process, bytes))
-		return (struct answer){SIGNER_WAITS, "another key has become active"};
+		return (struct answer){SIGNER_TRY_LATER, "another key has become active"};
 	if (problem)
 		return refusal(problem);
 	if (key_check_time(key, clock_now_us(), &why) != 0)
-		return (struct answer){SIGNER_WAITS, why.cause};
+		return (struct answer){SIGNER_TRY_LATER, why.cause};
 	struct answer logged = record_signature(process, purposes[purpose], &digest);
 	if (logged.outcome != SIGNER_DONE)
 		return logged;
@@ -326,7 +326,7 @@ static struct answer answer_probe(struct process *process)
 
 	buf_init(&out, SIGNER_PACKET_MAX);
 	if (process->in_force == SIGNER_NO_KEY)
-		return (struct answer){SIGNER_WAITS, "none of this node's keys is active"};
+		return (struct answer){SIGNER_TRY_LATER, "none of this node's keys is active"};
 	if (key_sign(process->keys[process->in_force], slice_of("a trial"), &out, &why) != 0)
 		return (struct answer){SIGNER_KEY_FAILS, why.cause};
 	return done;
@@ -345,7 +345,7 @@ static struct answer answer_use(struct process *process, struct slice payload)
 	bool taken = wanted != SIGNER_NO_KEY;
 	X509 *certificate = certificate_of(process, taken ? wanted : process->in_force);
 	if (certificate_describe(certificate, &facts, NULL) != 0)
-		return (struct answer){SIGNER_WAITS, "no memory"};
+		return (struct answer){SIGNER_TRY_LATER, "no memory"};
 	struct answer logged =
 		record_signature(process, taken ? "key_taken" : "key_laid_down", &facts.sha256);
 	if (logged.outcome == SIGNER_DONE)
@@ -478,7 +478,7 @@ static struct answer answer_mark(struct process *process, enum signer_request ki
 	};
 	struct answer logged = record(process, &entry, reason);
 	if (logged.outcome == SIGNER_DONE)
-		signer_marks_put(&process->marks, store_id, &mark);
+		signer_marks_set(&process->marks, store_id, &mark);
 	return logged;
 }
 
@@ -523,7 +523,7 @@ static bool serve_one(struct process *process, int socket, struct slice packet)
 	buf_init(&out, SIGNER_PACKET_MAX - SIGNER_ANSWER_HEAD_SIZE);
 	struct answer answer = decide(process, packet, &out);
 	ERR_clear_error();
-	return send_answer(socket, answer, buf_slice(&out)) && answer.outcome != SIGNER_ENDS;
+	return send_answer(socket, answer, buf_slice(&out)) && answer.outcome != SIGNER_EXITS;
 }
 
 static bool greet(const struct process *process, int socket)
@@ -548,7 +548,7 @@ static int prepare(struct process *process, const struct signer_options *options
 	if (!result)
 		result = try_timestamp_key(process, error);
 	if (!result && !options->trial)
-		result = signer_log_open(options->directory, signer_marks_learn, &process->marks,
+		result = signer_log_open(options->directory, signer_marks_read_entry, &process->marks,
 		                         &process->log, error);
 	return !result ? signer_process_confine(process->keys, error) : result;
 }

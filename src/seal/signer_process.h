@@ -27,10 +27,10 @@ enum signer_request {
 };
 enum signer_outcome {
 	SIGNER_DONE,
-	SIGNER_REFUSES,
-	SIGNER_HAS_NO_SPACE,
-	SIGNER_ENDS,        /* it exits: its log is in an unknown state */
-	SIGNER_WAITS,       /* it cannot sign now but may later */
+	SIGNER_REFUSED,
+	SIGNER_NO_SPACE,
+	SIGNER_EXITS,       /* it exits: its log is in an unknown state */
+	SIGNER_TRY_LATER,   /* it cannot sign now but may later */
 	SIGNER_KEY_FAILS,   /* the same: the key holder does not sign */
 	SIGNER_PIN_REFUSED, /* at the start */
 };

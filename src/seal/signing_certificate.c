@@ -46,7 +46,7 @@ static int is_reference_to(int nid, struct slice id, const STACK_OF(X509) * path
 		*ret_found = certificate && sk_X509_push(certificate, sk_X509_value(path, i)) &&
 		             read_references(nid, buf_slice(&whole), &one) &&
 		             OSSL_ESS_check_signing_certs(one.first, one.second, certificate, 1) == 1;
-		if (!*ret_found && openssl_refused(NULL, "") == ERR_NO_MEMORY)
+		if (!*ret_found && openssl_failure(NULL, "") == ERR_NO_MEMORY)
 			result = ERR_NO_MEMORY;
 		sk_X509_free(certificate);
 	}
@@ -143,5 +143,5 @@ int signing_certificate_check(const SignerInfo *signer, const STACK_OF(X509) * p
 	if (is_readable &&
 	    OSSL_ESS_check_signing_certs(references.first, references.second, path, 1) == 1)
 		return 0;
-	return openssl_refused(error, "the signing-certificate attribute is missing or names another");
+	return openssl_failure(error, "the signing-certificate attribute is missing or names another");
 }

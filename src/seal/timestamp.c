@@ -86,7 +86,7 @@ int timestamp_request_over(const struct digest *imprint, const char *policy, str
 		bool set = object && TS_REQ_set_policy_id(request, object) == 1;
 		ASN1_OBJECT_free(object);
 		if (!set)
-			return openssl_refused(error, "policy") == ERR_NO_MEMORY
+			return openssl_failure(error, "policy") == ERR_NO_MEMORY
 			           ? ERR_NO_MEMORY
 			           : error_cause(error, ERR_VALIDATION, "'%s' is not a policy identifier",
 			                         policy);
@@ -184,7 +184,7 @@ static int read_facts(TS_TST_INFO *info, struct timestamp_facts *facts, struct e
 		return invalid(error, "the imprint is not a SHA-2 digest");
 	ERR_clear_error();
 	if (!read_gen_time(TS_TST_INFO_get_time(info), &facts->gen_time_us))
-		return openssl_refused(error, "the time is malformed");
+		return openssl_failure(error, "the time is malformed");
 	if (!read_accuracy(info, &facts->accuracy_us))
 		return invalid(error, "the accuracy is malformed");
 	if (ASN1_STRING_type(serial) != V_ASN1_INTEGER || serial_size < 1 ||
@@ -210,7 +210,7 @@ static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info, 
 		return 0;
 	}
 	TS_TST_INFO_free(info);
-	return openssl_refused(error, "the TSTInfo does not parse");
+	return openssl_failure(error, "the TSTInfo does not parse");
 }
 
 /* A critical extension may change the meaning of the rest (RFC 3161 section 2.4.2), and none is
@@ -256,7 +256,7 @@ static int check_name(TS_TST_INFO *info, const X509 *signer, struct error *error
 	GENERAL_NAMES_free(names);
 	if (found)
 		return 0;
-	if (openssl_refused(error, "tsa") == ERR_NO_MEMORY)
+	if (openssl_failure(error, "tsa") == ERR_NO_MEMORY)
 		return ERR_NO_MEMORY;
 	if (is_directory)
 		certificate_name(tsa->d.directoryName, stated, sizeof stated);
@@ -339,7 +339,7 @@ static int read_request(struct slice request, TS_REQ **ret_request, struct error
 	*ret_request = request.size > 0 && request.size <= TIMESTAMP_REQUEST_MAX
 	                   ? d2i_TS_REQ(NULL, &position, (long)request.size)
 	                   : NULL;
-	return *ret_request ? OK : openssl_refused(error, "the request does not parse");
+	return *ret_request ? OK : openssl_failure(error, "the request does not parse");
 }
 
 static int compare_with_request(TS_REQ *asked, TS_TST_INFO *info,
@@ -411,9 +411,9 @@ static int verify_over(struct slice token, const struct digest *imprint, struct 
 	return result;
 }
 
-int timestamp_verify_token_along(struct slice token, const struct sha256 *imprint,
-                                 struct slice roots_pem, const struct timestamp_path *path,
-                                 struct timestamp_facts *ret_facts, struct error *error)
+int timestamp_verify_token_path(struct slice token, const struct sha256 *imprint,
+                                struct slice roots_pem, const struct timestamp_path *path,
+                                struct timestamp_facts *ret_facts, struct error *error)
 {
 	struct digest digest = digest_of_sha256(imprint);
 	return verify_over(token, &digest, roots_pem, path, TIME_NONE, ret_facts, error);
@@ -430,7 +430,7 @@ int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
                            struct timestamp_facts *ret_facts, struct error *error)
 {
-	return timestamp_verify_token_along(token, imprint, roots_pem, NULL, ret_facts, error);
+	return timestamp_verify_token_path(token, imprint, roots_pem, NULL, ret_facts, error);
 }
 
 int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, struct error *error)
@@ -471,8 +471,8 @@ static int read_external(struct slice token, struct slice path, SignedContent **
 	return result;
 }
 
-int timestamp_path_beside(struct slice token, struct slice path, struct buf *out,
-                          struct error *error)
+int timestamp_missing_certificates(struct slice token, struct slice path, struct buf *out,
+                                   struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *external = NULL;
@@ -481,8 +481,8 @@ int timestamp_path_beside(struct slice token, struct slice path, struct buf *out
 	return !result ? certificates_write_der(external, out) : result;
 }
 
-int timestamp_token_complete(struct slice token, struct slice certificates, struct buf *out,
-                             struct error *error)
+int timestamp_token_add_certificates(struct slice token, struct slice certificates, struct buf *out,
+                                     struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *external = NULL;
@@ -521,7 +521,7 @@ static int read_known(struct slice token, struct slice external, SignedContent *
 static int find_next(X509 *certificate, const STACK_OF(X509) * known, X509 **ret_next)
 {
 	*ret_next = NULL;
-	return certificate_claims_self_issue(certificate)
+	return certificate_is_self_issued(certificate)
 	           ? OK
 	           : certificate_find_issuer(certificate, known, ret_next);
 }
@@ -541,7 +541,7 @@ static int earliest_end(X509 *certificate, const STACK_OF(X509) * known, int64_t
 	return OK;
 }
 
-int timestamp_path_known(struct slice token, struct slice external, struct buf *out,
+int timestamp_known_path(struct slice token, struct slice external, struct buf *out,
                          struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
@@ -561,7 +561,7 @@ int timestamp_path_known(struct slice token, struct slice external, struct buf *
 	return result;
 }
 
-int timestamp_path_inside(struct slice token, struct buf *out, struct error *error)
+int timestamp_embedded_path(struct slice token, struct buf *out, struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	STACK_OF(X509) *path = NULL; /* its members are the content's */
@@ -571,7 +571,7 @@ int timestamp_path_inside(struct slice token, struct buf *out, struct error *err
 	if (!result && !certificate)
 		result = invalid(error, "it is not a timestamp token");
 	if (!result)
-		result = certificate_path_inside(certificate, content->data->certificates, &path);
+		result = certificate_embedded_path(certificate, content->data->certificates, &path);
 	if (!result)
 		result = certificates_write_der(path, out);
 	sk_X509_free(path);
@@ -694,7 +694,7 @@ static int check_status(struct slice response, struct error *error)
 	TS_STATUS_INFO *info = d2i_TS_STATUS_INFO(NULL, &position, (long)element.whole.size);
 	if (!info || position != end) {
 		TS_STATUS_INFO_free(info);
-		return openssl_refused(error, "the response's status does not parse");
+		return openssl_failure(error, "the response's status does not parse");
 	}
 	bool read = ASN1_INTEGER_get_int64(&status, TS_STATUS_INFO_get0_status(info)) == 1;
 	status_text(info, text);

@@ -94,9 +94,9 @@ int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
 int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, struct error *error)
 	MUST_CHECK;
 /* The same as timestamp_verify_token with a path. */
-int timestamp_verify_token_along(struct slice token, const struct sha256 *imprint,
-                                 struct slice roots_pem, const struct timestamp_path *path,
-                                 struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
+int timestamp_verify_token_path(struct slice token, const struct sha256 *imprint,
+                                struct slice roots_pem, const struct timestamp_path *path,
+                                struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
 
 /* Returns the earliest end of validity of the certificates from the authority upwards, as far as
  * they are inside the token or in `external` (concatenated DER). Until then the token needs no
@@ -107,22 +107,22 @@ int timestamp_valid_until(struct slice token, struct slice external, int64_t *re
 /* Appends the certificates from the authority upwards, each followed by its issuer, as far as they
  * are inside the token or in `external`; unverified and independent of trusted roots. Returns 0,
  * ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
-int timestamp_path_known(struct slice token, struct slice external, struct buf *out,
+int timestamp_known_path(struct slice token, struct slice external, struct buf *out,
                          struct error *error) MUST_CHECK;
 
-/* Appends the path within a token (certificate_path_inside), independently of trusted roots.
+/* Appends the path within a token (certificate_embedded_path), independently of trusted roots.
  * Returns 0, ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
-int timestamp_path_inside(struct slice token, struct buf *out, struct error *error) MUST_CHECK;
+int timestamp_embedded_path(struct slice token, struct buf *out, struct error *error) MUST_CHECK;
 
 /* Appends the certificates of a path that are not inside the token. Returns 0 or
  * ERR_INVALID_EVIDENCE. */
-int timestamp_path_beside(struct slice token, struct slice path, struct buf *out,
-                          struct error *error) MUST_CHECK;
+int timestamp_missing_certificates(struct slice token, struct slice path, struct buf *out,
+                                   struct error *error) MUST_CHECK;
 /* Appends the token as DER with all of `certificates` (a path) inside, for formats that store only
  * the token and do not digest its bytes. The signed part is unchanged. Returns 0 or
  * ERR_INVALID_EVIDENCE. */
-int timestamp_token_complete(struct slice token, struct slice certificates, struct buf *out,
-                             struct error *error) MUST_CHECK;
+int timestamp_token_add_certificates(struct slice token, struct slice certificates, struct buf *out,
+                                     struct error *error) MUST_CHECK;
 /* The same with the CRLs and OCSP responses of the set in the unsigned attribute revocation-values,
  * in addition to those that the token has. ERR_TOO_LARGE: the token would exceed the size that is
  * readable. */

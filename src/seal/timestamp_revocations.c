@@ -2,7 +2,7 @@
 #include <openssl/ocsp.h>
 
 #include "seal/signed_data.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 
 /* RevocationValues (ETSI EN 319 122-1, section 5.4.2), as an unsigned attribute. */
 typedef struct {
@@ -65,7 +65,7 @@ static int push_answer(STACK_OF(ASN1_TYPE) * *list, struct slice response, struc
 	OCSP_BASICRESP *basic = parsed ? OCSP_response_get1_basic(parsed) : NULL;
 	int size = basic ? i2d_OCSP_BASICRESP(basic, &der) : -1;
 	int result = size > 0 ? push_sequence(list, der, size)
-	                      : openssl_refused(error, "an OCSP response does not parse");
+	                      : openssl_failure(error, "an OCSP response does not parse");
 	OPENSSL_free(der);
 	OCSP_BASICRESP_free(basic);
 	OCSP_RESPONSE_free(parsed);

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "seal/authority.h"
-#include "service/quiet.h"
-#include "store/nodes/uncompared.h"
+#include "service/read_only.h"
+#include "store/nodes/unverified_clock.h"
 
 /* Longer than the default tsa.timeout, so that after a hanging authority the response of the next
  * one is waited for. */
@@ -48,18 +48,18 @@ static bool has_agreed(const struct service *service)
 	return authorities_compare_clock(service->authorities, &off_us) && agrees(service, off_us);
 }
 
-bool clock_start_ask(struct service *service, const atomic_bool *stopping, int64_t *ret_pause_us)
+bool clock_start_query(struct service *service, const atomic_bool *stopping, int64_t *ret_pause_us)
 {
 	enum clock_comparison_state state = state_of(service);
 	bool rarely = state == CLOCK_COMPARED || state == CLOCK_NOT_COMPARED;
 	*ret_pause_us = rarely ? ASKED_RARELY_EVERY_US : ASKED_EVERY_US;
-	if (quiet_is(service))
-		*ret_pause_us = QUIET_REST_US;
-	if (state == CLOCK_COMPARED || quiet_is(service))
+	if (read_only_is_active(service))
+		*ret_pause_us = READ_ONLY_POLL_US;
+	if (state == CLOCK_COMPARED || read_only_is_active(service))
 		return false;
 	struct authorities *authorities = service->authorities;
 	for (size_t i = 0; !has_agreed(service) && !atomic_load(stopping); i++)
-		if (!authorities_ask_time_of(authorities, i))
+		if (!authorities_request_time_of(authorities, i))
 			break;
 	atomic_store(&service->comparison.asked, true);
 	return true;
@@ -69,7 +69,7 @@ bool clock_start_ask(struct service *service, const atomic_bool *stopping, int64
 
 static void log_not_recorded(int result, const struct error *error)
 {
-	log_warning("clock_comparison_not_kept", "cause", error_reason(error, result));
+	log_warning("clock_comparison_not_recorded", "cause", error_reason(error, result));
 }
 
 /* Recorded in the store before the first registration without a comparison, because the sealer must
@@ -77,7 +77,7 @@ static void log_not_recorded(int result, const struct error *error)
 static void continue_uncompared(struct service *service, enum clock_comparison_state state)
 {
 	struct error error = {0};
-	int result = store_begin_uncompared(service->store, &error);
+	int result = store_begin_unverified_clock(service->store, &error);
 	if (result)
 		log_not_recorded(result, &error);
 	if (result || state == CLOCK_NOT_COMPARED)
@@ -95,8 +95,8 @@ static void accept_clock(struct service *service, enum clock_comparison_state st
 	struct error error = {0};
 	int64_t until_us = clock_now_us();
 	int64_t latest_us = atomic_load(&service->comparison.latest_us);
-	int result =
-		store_end_uncompared(service->store, until_us > latest_us ? until_us : latest_us, &error);
+	int result = store_end_unverified_clock(service->store,
+	                                        until_us > latest_us ? until_us : latest_us, &error);
 	if (result) {
 		log_not_recorded(result, &error);
 		return;
@@ -105,7 +105,7 @@ static void accept_clock(struct service *service, enum clock_comparison_state st
 	if (state == CLOCK_NOT_COMPARED)
 		log_info("clock_compared", "meaning", "it agrees with a timestamp");
 	if (state == CLOCK_DIFFERS)
-		log_info("clock_relied_on", "cause", "it agrees with a timestamp");
+		log_info("clock_accepted", "cause", "it agrees with a timestamp");
 }
 
 static void refuse(struct service *service, enum clock_comparison_state state)
@@ -113,7 +113,7 @@ static void refuse(struct service *service, enum clock_comparison_state state)
 	struct error error = {0};
 	enter(service, CLOCK_DIFFERS);
 	if (state != CLOCK_DIFFERS && clock_start_ready(service, &error))
-		log_error("clock_not_relied_on", "cause", error.cause, "consequence",
+		log_error("clock_rejected", "cause", error.cause, "consequence",
 		          "live registrations are refused");
 }
 
@@ -130,7 +130,8 @@ void clock_start_decide(struct service *service)
 	int64_t off_us;
 	if (state == CLOCK_COMPARED)
 		return;
-	if (quiet_is(service)) /* nothing is asked; the comparison starts when the copy is resumed */
+	if (read_only_is_active(
+			service)) /* nothing is asked; the comparison starts when the copy is resumed */
 		atomic_store(&service->comparison.begun_us, clock_boot_us());
 	else if (authorities_compare_clock(service->authorities, &off_us) && agrees(service, off_us))
 		accept_clock(service, state);
@@ -143,14 +144,14 @@ void clock_start_decide(struct service *service)
 void clock_start_await(const struct service *service, int64_t patience_us)
 {
 	int64_t end_us = clock_monotonic_us() + patience_us;
-	while (state_of(service) == CLOCK_COMPARING && !quiet_is(service) &&
+	while (state_of(service) == CLOCK_COMPARING && !read_only_is_active(service) &&
 	       clock_monotonic_us() < end_us)
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
 }
 
 /* ---- what registrations see ---- */
 
-int64_t clock_start_refuses_us(const struct service *service)
+int64_t clock_start_refusal_us(const struct service *service)
 {
 	switch (state_of(service)) {
 	case CLOCK_COMPARING: return COMPARING_TAKES_US;
@@ -166,7 +167,7 @@ int clock_start_ready(const struct service *service, struct error *error)
 	int64_t off_us = 0;
 	switch (state_of(service)) {
 	case CLOCK_COMPARING:
-		if (quiet_is(service)) /* reported by the read-only mode */
+		if (read_only_is_active(service)) /* reported by the read-only mode */
 			return OK;
 		return error_cause(error, ERR_CLOCK, "this clock is being compared with a timestamp");
 	case CLOCK_DIFFERS:
@@ -179,7 +180,7 @@ int clock_start_ready(const struct service *service, struct error *error)
 	return OK;
 }
 
-void clock_start_note(struct service *service, int64_t now_us)
+void clock_start_record_time(struct service *service, int64_t now_us)
 {
 	if (state_of(service) != CLOCK_NOT_COMPARED)
 		return;

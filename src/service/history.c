@@ -12,8 +12,8 @@ static int read_store(struct store *store, struct history *history, struct error
 {
 	struct sha256 marked_root;
 	bool present = false;
-	int result = store_look_rounds(store, history->known.round, &history->found.round,
-	                               &history->found.root, &present, &marked_root, error);
+	int result = store_read_round_roots(store, history->known.round, &history->found.round,
+	                                    &history->found.root, &present, &marked_root, error);
 	if (!result)
 		history->forked = present && !sha256_equal(&marked_root, &history->known.root);
 	return result;
@@ -31,7 +31,7 @@ static int look(struct store *store, struct signer *signer, struct history *hist
 	return result ? result : read_store(store, history, error);
 }
 
-bool history_goes_on(const struct history *history)
+bool history_is_continuous(const struct history *history)
 {
 	return history->found.round >= history->known.round && !history->forked;
 }
@@ -56,7 +56,7 @@ int history_check(struct store *store, struct signer *signer, struct history *re
 	if (result)
 		return result;
 	*ret = history;
-	if (!history_goes_on(&history))
+	if (!history_is_continuous(&history))
 		return rolled_back(&history, error);
 	if (history.found.round == history.known.round)
 		return OK;
@@ -65,7 +65,7 @@ int history_check(struct store *store, struct signer *signer, struct history *re
 	return result ? result : signer_set_mark(signer, history.store_id, &history.found, error);
 }
 
-int history_look(struct store *store, const char *signer_directory, struct error *error)
+int history_inspect(struct store *store, const char *signer_directory, struct error *error)
 {
 	struct history history = {0};
 	struct sha256 id;
@@ -74,12 +74,12 @@ int history_look(struct store *store, const char *signer_directory, struct error
 	if (result || !found)
 		return result;
 	hex_encode(id.bytes, SIGNER_STORE_ID_SIZE / 2, history.store_id);
-	if (signer_look_mark(signer_directory, history.store_id, &history.known, NULL))
+	if (signer_read_mark(signer_directory, history.store_id, &history.known, NULL))
 		return OK;
 	result = read_store(store, &history, error);
 	if (result)
 		return result;
-	return history_goes_on(&history) ? OK : rolled_back(&history, error);
+	return history_is_continuous(&history) ? OK : rolled_back(&history, error);
 }
 
 int history_accept(struct store *store, struct signer *signer, const char *node,
@@ -89,7 +89,7 @@ int history_accept(struct store *store, struct signer *signer, const char *node,
 	int result = look(store, signer, &history, error);
 	if (result)
 		return result;
-	if (history_goes_on(&history))
+	if (history_is_continuous(&history))
 		return error_set(error, ERR_REFUSED, MSG_STORE_NOT_BACK, NULL);
 	struct accepted_rollback record = {
 		.accepted_at_us = clock_now_us(),

@@ -20,7 +20,7 @@ struct history {
 };
 
 /* Returns whether the store is the one seen before, or a later state of it. */
-bool history_goes_on(const struct history *history);
+bool history_is_continuous(const struct history *history);
 /* Compares the store with the mark and advances the mark. ERR_CORRUPT with a message for the
  * operator: the store was rolled back or is another one; *ret is filled in. ERR_NO_SPACE: the mark
  * could not be written, and everything else is in order. ERR_UNAVAILABLE and ERR_UNKNOWN_OUTCOME
@@ -31,7 +31,8 @@ int history_check(struct store *store, struct signer *signer, struct history *re
 /* Performs the check of history_check with the log in the signing process's directory, without
  * writing anything. Returns OK also if there is no log yet, if the log is broken (signer_log_check
  * reports that), or if the store was never served. */
-int history_look(struct store *store, const char *signer_directory, struct error *error) MUST_CHECK;
+int history_inspect(struct store *store, const char *signer_directory, struct error *error)
+	MUST_CHECK;
 /* Confirms a rollback on behalf of the operator. It is recorded in the store and in the signing
  * process's log. ERR_REFUSED: there is nothing to confirm. */
 int history_accept(struct store *store, struct signer *signer, const char *node,

@@ -99,7 +99,7 @@ void key_cache_free(struct key_cache *cache)
 	free(cache);
 }
 
-void service_forget_keys(struct service *service)
+void service_clear_key_cache(struct service *service)
 {
 	struct key_cache *cache = service->keys;
 	pthread_mutex_lock(&cache->mutex);
@@ -201,8 +201,9 @@ static int judge(const struct cache_entry *entry, struct key_identity *ret, stru
 	return OK;
 }
 
-bool service_key_known(struct service *service, struct slice key, struct key_question *ret_question,
-                       int *ret_result, struct key_identity *ret, struct error *error)
+bool service_find_cached_key(struct service *service, struct slice key,
+                             struct key_lookup_query *ret_question, int *ret_result,
+                             struct key_identity *ret, struct error *error)
 {
 	struct cache_entry entry = {0};
 	uint64_t generation;
@@ -212,15 +213,15 @@ bool service_key_known(struct service *service, struct slice key, struct key_que
 	}
 	struct sha256 key_hash = sha256_of(key.data, key.size);
 	bool found = cache_find(service->keys, &key_hash, &entry, &generation);
-	*ret_question = (struct key_question){key_hash, entry.familiar, generation};
+	*ret_question = (struct key_lookup_query){key_hash, entry.familiar, generation};
 	if (!found || !is_fresh(&entry, clock_monotonic_us()))
 		return false;
 	*ret_result = judge(&entry, ret, error);
 	return true;
 }
 
-int service_look_up_key(struct service *service, const struct sha256 *key_hash,
-                        struct key_identity *ret, struct error *error)
+int service_find_key(struct service *service, const struct sha256 *key_hash,
+                     struct key_identity *ret, struct error *error)
 {
 	struct cache_entry entry = {0};
 	uint64_t generation;

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_pace.h"
+#include "base/log_throttle.h"
 #include "service/mail_templates.h"
-#include "service/people.h"
+#include "service/user_auth.h"
 
 #define SEND_TIMEOUT_MS 20000
 #define END_RETRY_NS 500000000
@@ -42,7 +42,7 @@ static int send_mail(const struct mailing *mailing, const struct mail *mail, str
 	const char *values = NULL;
 	const struct settings *settings = mailing->service->settings;
 	arena_init(&arena, VALUES_MEMORY_MAX);
-	int result = people_mail_values(mailing->service, mail, &arena, &values, error);
+	int result = user_auth_mail_values(mailing->service, mail, &arena, &values, error);
 	if (result)
 		return result;
 	struct mail_facts facts = {
@@ -97,9 +97,9 @@ static void end(const struct mailing *mailing, const struct mail *mail, enum mai
 	record_end(mailing, mail, how, cause, stopping);
 	struct counters *counters = &mailing->service->counters;
 	if (how == MAIL_DROPPED && strcmp(mail->template_name, MAIL_SIGN_IN) == 0) {
-		static struct log_pace pace = LOG_PACE(10, 60);
-		char omitted[LOG_PACE_NUMBER_SIZE];
-		if (log_pace_take(&pace, clock_monotonic_us(), omitted))
+		static struct log_throttle pace = LOG_THROTTLE(10, 60);
+		char omitted[LOG_THROTTLE_NUMBER_SIZE];
+		if (log_throttle_take(&pace, clock_monotonic_us(), omitted))
 			log_info("sign_in_not_mailed", "mail_id", mail->mail_id, "cause", cause, "omitted",
 			         omitted);
 		return; /* addresses typed by anyone must not cause alerts */

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "base/schedule.h"
-#include "service/quiet.h"
-#include "service/topup_look.h"
+#include "service/read_only.h"
+#include "service/topup_payment_check.h"
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
 
@@ -80,7 +80,7 @@ static int apply(struct service *service, const struct payment_notice *notice,
 		.currency = slice_of(notice->currency),
 	};
 	struct purchase_outcome outcome;
-	int result = store_act_on_purchase(service->store, &order, store_now_us(service->store),
+	int result = store_change_purchase(service->store, &order, store_now_us(service->store),
 	                                   &outcome, error);
 	if (result == ERR_REFUSED)
 		log_error("payment_not_applied", "sale_id", notice->sale_code, "reference",
@@ -100,7 +100,7 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 {
 	struct error local = {0};
 	error = error ? error : &local;
-	int result = quiet_refuse(service, error);
+	int result = read_only_refuse(service, error);
 	if (result)
 		return result; /* the provider repeats it */
 	switch (notice->kind) {
@@ -111,9 +111,9 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 	case PAYMENT_NOTICE_FAILED:
 		/* The payment may have been retried since: its present state counts. */
 		if (*notice->sale_code)
-			result = store_hurry_payment(service->store, slice_of(notice->idempotency_key),
-			                             slice_of(notice->sale_code), store_now_us(service->store),
-			                             error);
+			result = store_expedite_payment(service->store, slice_of(notice->idempotency_key),
+			                                slice_of(notice->sale_code),
+			                                store_now_us(service->store), error);
 		service_wake(service, WAKE_TOPUP);
 		return result;
 	}
@@ -134,7 +134,7 @@ static int decide_topup(struct service *service, int64_t account, const char *pr
 {
 	enum topup_action action = TOPUP_NOTHING;
 	bool held = false;
-	int result = topup_look(service, account, &held, error);
+	int result = topup_payment_check(service, account, &held, error);
 	if (!result && !held)
 		result = store_run_topup(service->store, account, provider, now_us, &action, error);
 	if (!result && action == TOPUP_FAIL)
@@ -219,14 +219,14 @@ static int call_provider(struct attempt *attempt, struct error *error)
 	/* The original of a copy may have made the payment, and the provider may have forgotten the
 	 * idempotency key. */
 	if (!payment->waiting && payment->created_at_us < atomic_load(&attempt->service->woken_us)) {
-		int result = payment_look_up(provider, &order, payment->reference, payment->created_at_us,
-		                             &attempt->result, error);
+		int result = payment_get(provider, &order, payment->reference, payment->created_at_us,
+		                         &attempt->result, error);
 		if (result || attempt->result.outcome != PAYMENT_NONE)
 			return result;
 	}
 	if (payment->waiting || age_of(attempt) >= PAYMENT_REPEAT_US)
-		return payment_look_up(provider, &order, payment->reference, payment->first_try_at_us,
-		                       &attempt->result, error);
+		return payment_get(provider, &order, payment->reference, payment->first_try_at_us,
+		                   &attempt->result, error);
 	return payment_charge(provider, &order, &attempt->result, error);
 }
 
@@ -305,7 +305,7 @@ static int end(struct attempt *attempt, enum payment_end how, struct error *erro
 	return OK;
 }
 
-int service_try_payment(struct service *service, const char *holder, struct error *error)
+int service_attempt_payment(struct service *service, const char *holder, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, PAYMENT_MEMORY_MAX);
@@ -357,7 +357,7 @@ int service_make_payment_page(struct service *service, struct slice sale_id, str
 	arena_init(&arena, PAYMENT_MEMORY_MAX);
 	struct purchase_record record;
 	struct payment_result made;
-	if (quiet_is(service))
+	if (read_only_is_active(service))
 		return OK; /* as if the provider did not respond */
 	int result = store_find_purchase(service->store, sale_id, &arena, &record, error);
 	if (result || record.state != PURCHASE_PENDING || !make_page(service, &record, &made))
@@ -373,14 +373,14 @@ static bool is_paid_on_page(const struct service *service, const struct purchase
 	       strcmp(record->provider, "manual") != 0 && *service->settings->payment_return_url;
 }
 
-int service_ask_payment_page(struct service *service, struct store *store, struct slice sale_id,
-                             struct error *error)
+int service_request_payment_page(struct service *service, struct store *store, struct slice sale_id,
+                                 struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, PAYMENT_MEMORY_MAX);
 	struct purchase_record record;
 	struct payment_result made = {0};
-	int result = quiet_refuse(service, error);
+	int result = read_only_refuse(service, error);
 	if (!result)
 		result = store_find_purchase(store, sale_id, &arena, &record, error);
 	if (result || (record.state == PURCHASE_PENDING && record.payment_url))

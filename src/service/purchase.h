@@ -1,5 +1,5 @@
 /* Connects purchases and top-ups in the store with the payment provider. The top-up job calls
- * service_decide_topups and service_try_payment. The provider's notices arrive through
+ * service_decide_topups and service_attempt_payment. The provider's notices arrive through
  * service_payment_notice. The administration requests payment pages. Network requests are never
  * made inside a transaction. Thread safe. */
 #ifndef SERVICE_PURCHASE_H
@@ -22,7 +22,7 @@ int service_decide_topups(struct service *service, int64_t now_us, const atomic_
 /* Claims the payment that has been due longest, attempts it once and records the result.
  * ERR_NOT_FOUND: none is due. While the outcome is unknown, the payment stays open with its
  * idempotency key. `holder`: of the lease; one per thread, the same after a restart. */
-int service_try_payment(struct service *service, const char *holder, struct error *error)
+int service_attempt_payment(struct service *service, const char *holder, struct error *error)
 	MUST_CHECK;
 
 /* Counts the outcome of an administration command for /metrics. */
@@ -34,7 +34,7 @@ int service_make_payment_page(struct service *service, struct slice sale_id, str
 	MUST_CHECK;
 /* Does the same at the request of a user, and stores the address through `store`. ERR_REFUSED: the
  * purchase cannot be paid on a page. ERR_UNAVAILABLE: the provider cannot create a page now. */
-int service_ask_payment_page(struct service *service, struct store *store, struct slice sale_id,
-                             struct error *error) MUST_CHECK;
+int service_request_payment_page(struct service *service, struct store *store, struct slice sale_id,
+                                 struct error *error) MUST_CHECK;
 
 #endif

@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "service/clock.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
+#include "service/registration_clock.h"
 #include "service/sequencer.h"
 
 #define CLOCK_REFUSES_US (60 * US_PER_SECOND)
@@ -14,7 +14,7 @@ int register_submit(struct service *service, struct pending_registration *pendin
 {
 	struct registrar *registrar = service->registrar;
 	bool live = pending->registration.chain % 2 == MODE_LIVE;
-	int result = quiet_refuse(service, error);
+	int result = read_only_refuse(service, error);
 	if (!result && live)
 		result = service_clock_synchronized(service, error);
 	if (result)
@@ -28,12 +28,12 @@ int register_submit(struct service *service, struct pending_registration *pendin
 	return OK;
 }
 
-void registrations_come(struct service *service)
+void registrations_begin(struct service *service)
 {
 	atomic_fetch_add(&service->registrar->coming, 1);
 }
 
-void registrations_came(struct service *service)
+void registrations_end(struct service *service)
 {
 	struct registrar *registrar = service->registrar;
 	int coming = atomic_fetch_sub(&registrar->coming, 1);
@@ -75,12 +75,13 @@ void registrar_read_gauges(struct registrar *registrar, struct gauges *ret)
 	int64_t refused_at_us = atomic_load(&registrar->clock_refused_at_us);
 	ret->clock_refuses = refused_at_us && clock_monotonic_us() - refused_at_us < CLOCK_REFUSES_US;
 	ret->queue_length = 0;
-	ret->registration_chains_apart = 0;
+	ret->registration_chains_quarantined = 0;
 	for (unsigned i = 0; i < registrar->started; i++) {
 		struct sequencer *sequencer = &registrar->sequencers[i];
 		pthread_mutex_lock(&sequencer->mutex);
 		ret->queue_length += sequencer->waiting.length;
-		ret->registration_chains_apart += apart_count(&sequencer->apart, clock_monotonic_us());
+		ret->registration_chains_quarantined +=
+			quarantine_count_recent(&sequencer->apart, clock_monotonic_us());
 		pthread_mutex_unlock(&sequencer->mutex);
 	}
 }

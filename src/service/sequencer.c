@@ -1,6 +1,6 @@
-#include "base/reading.h"
+#include "base/epoch.h"
 #include "base/tuned.h"
-#include "service/clock.h"
+#include "service/registration_clock.h"
 #include "service/sequencer.h"
 
 #include <assert.h>
@@ -18,12 +18,13 @@ bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pen
 {
 	uint64_t account = (uint64_t)pending->registration.account;
 	pthread_mutex_lock(&sequencer->mutex);
-	bool refused = sequencer->stopping || !turns_has_room(&sequencer->waiting, account, QUEUE_MAX);
+	bool refused =
+		sequencer->stopping || !fair_queue_has_room(&sequencer->waiting, account, QUEUE_MAX);
 	bool was_due = sequencer->due;
 	assert(!pending->is_waiting);
 	pending->is_waiting = !refused;
 	if (!refused)
-		turns_add(&sequencer->waiting, &pending->turn, account);
+		fair_queue_add(&sequencer->waiting, &pending->turn, account);
 	if (!refused &&
 	    (sequencer->waiting.length >= GATHERED || atomic_load(&sequencer->registrar->coming) == 0))
 		sequencer->due = true;
@@ -56,8 +57,8 @@ static bool belongs(const struct sequencer *sequencer, const struct pending_regi
 	if (item->account == first->account && item->chain == first->chain)
 		return true;
 	return (!sequencer->sharded || item->account == first->account) &&
-	       !apart_has(&sequencer->apart, first->account, first->chain) &&
-	       !apart_has(&sequencer->apart, item->account, item->chain);
+	       !quarantine_has(&sequencer->apart, first->account, first->chain) &&
+	       !quarantine_has(&sequencer->apart, item->account, item->chain);
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -78,7 +79,7 @@ struct taking {
 	size_t account_count;
 };
 
-static enum turn_choice join_batch(void *context, struct turn *turn)
+static enum fair_queue_choice join_batch(void *context, struct fair_queue_item *turn)
 {
 	struct taking *taking = context;
 	struct sequencer *sequencer = taking->sequencer;
@@ -86,9 +87,9 @@ static enum turn_choice join_batch(void *context, struct turn *turn)
 		(struct pending_registration *)((char *)turn - offsetof(struct pending_registration, turn));
 	int64_t account = pending->registration.account;
 	if (taking->accounts && !is_listed(taking->accounts, taking->account_count, account))
-		return TURN_OWNER_LEFT;
+		return FAIR_QUEUE_OWNER_SKIPPED;
 	if (!belongs(sequencer, pending))
-		return TURN_LEFT;
+		return FAIR_QUEUE_SKIPPED;
 	assert(sequencer->count < sequencer->batch_max && sequencer->batch_max <= BATCH_MAX);
 	assert(pending->is_waiting);
 	pending->is_waiting = false;
@@ -96,7 +97,7 @@ static enum turn_choice join_batch(void *context, struct turn *turn)
 	pending->registration.event = NULL;
 	sequencer->taken[sequencer->count] = pending;
 	sequencer->items[sequencer->count++] = &pending->registration;
-	return TURN_TAKEN;
+	return FAIR_QUEUE_TAKEN;
 }
 
 /* Moves registrations that may join the batch out of the queue. The mutex must be held. `accounts`
@@ -104,8 +105,8 @@ static enum turn_choice join_batch(void *context, struct turn *turn)
 static void take_waiting(struct sequencer *sequencer, const int64_t *accounts, size_t account_count)
 {
 	struct taking taking = {sequencer, accounts, account_count};
-	(void)turns_take(&sequencer->waiting, sequencer->batch_max - sequencer->count, join_batch,
-	                 &taking);
+	(void)fair_queue_take(&sequencer->waiting, sequencer->batch_max - sequencer->count, join_batch,
+	                      &taking);
 }
 
 /* Waits for work; returns false only when stopping with an empty queue. */
@@ -143,9 +144,9 @@ static void *sequencer_run(void *argument)
 	struct sequencer *sequencer = argument;
 	pthread_setname_np(pthread_self(), "sequencer");
 	while (take_batch(sequencer)) {
-		reading_begin();
+		epoch_enter();
 		sequencer_handle_batch(sequencer);
-		reading_end();
+		epoch_leave();
 	}
 	return NULL;
 }
@@ -158,7 +159,7 @@ bool sequencer_start(struct registrar *registrar, unsigned number)
 	const int64_t batch_max = tuned("batch", BATCH_MAX);
 	sequencer->batch_max = batch_max < BATCH_MAX ? (size_t)batch_max : BATCH_MAX;
 	sequencer->sharded = registrar->service->settings->store_sharded;
-	turns_init(&sequencer->waiting);
+	fair_queue_init(&sequencer->waiting);
 	pthread_mutex_init(&sequencer->mutex, NULL);
 	pthread_cond_init(&sequencer->arrived, NULL);
 	return pthread_create(&sequencer->thread, NULL, sequencer_run, sequencer) == 0;
@@ -172,7 +173,7 @@ void sequencer_stop(struct sequencer *sequencer)
 	pthread_cond_signal(&sequencer->arrived);
 	pthread_join(sequencer->thread, NULL);
 	assert(sequencer->waiting.length == 0); /* each was answered */
-	turns_free(&sequencer->waiting);
+	fair_queue_free(&sequencer->waiting);
 	pthread_mutex_destroy(&sequencer->mutex);
 	pthread_cond_destroy(&sequencer->arrived);
 }

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "service/apart.h"
+#include "service/quarantine.h"
 #include "service/registrar.h"
 
 #define QUEUE_MAX 16384 /* registrations per sequencer */
@@ -21,11 +21,11 @@ struct sequencer {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t arrived;
-	struct turns waiting; /* fair queue of pending registrations, by account */
+	struct fair_queue waiting; /* fair queue of pending registrations, by account */
 	bool stopping;
 	size_t batch_max;
 	bool due; /* the waiting registrations are ready as a batch; implies that there are some */
-	struct apart
+	struct quarantine
 		apart; /* quarantined chains, which get separate batches; modified by the thread only */
 	/* The current batch, used by the thread only. */
 	size_t count;
@@ -37,7 +37,7 @@ struct sequencer {
 struct registrar {
 	struct service *service;
 	atomic_int_fast64_t clock_refused_at_us; /* last refusal, monotonic; 0: none. Any thread */
-	atomic_int coming; /* threads between registrations_come and registrations_came */
+	atomic_int coming; /* threads between registrations_begin and registrations_end */
 	unsigned count, started;
 	struct sequencer sequencers[];
 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "service/clock.h"
+#include "service/registration_clock.h"
 
 /* ---- a batch that failed ---- */
 
@@ -40,23 +40,23 @@ static void quarantine_chain(struct sequencer *sequencer, const struct registrat
 {
 	pthread_mutex_lock(&sequencer->mutex);
 	unsigned failures =
-		apart_add(&sequencer->apart, item->account, item->chain, clock_monotonic_us());
+		quarantine_add(&sequencer->apart, item->account, item->chain, clock_monotonic_us());
 	pthread_mutex_unlock(&sequencer->mutex);
 	char account[24], chain[24], times[16];
 	snprintf(account, sizeof account, "%lld", (long long)item->account);
 	snprintf(chain, sizeof chain, "%lld", (long long)item->chain);
 	snprintf(times, sizeof times, "%u", failures);
-	if (apart_tells(failures))
-		log_error("registration_set_apart", "account", account, "chain", chain, "failures", times,
+	if (quarantine_is_logged(failures))
+		log_error("registration_quarantined", "account", account, "chain", chain, "failures", times,
 		          "cause", error->cause);
 }
 
 static void release_chain(struct sequencer *sequencer, const struct registration *item)
 {
-	if (!apart_has(&sequencer->apart, item->account, item->chain))
+	if (!quarantine_has(&sequencer->apart, item->account, item->chain))
 		return;
 	pthread_mutex_lock(&sequencer->mutex);
-	apart_remove(&sequencer->apart, item->account, item->chain);
+	quarantine_remove(&sequencer->apart, item->account, item->chain);
 	pthread_mutex_unlock(&sequencer->mutex);
 	log_info("registration_resumed", "channel_id", item->event ? item->event->channel_id : "");
 }
@@ -66,7 +66,7 @@ static void note_failure(struct sequencer *sequencer, const struct error *error)
 	const struct registration *first = sequencer->items[0];
 	atomic_fetch_add_explicit(&sequencer->registrar->service->counters.batch_failures, 1,
 	                          memory_order_relaxed);
-	if (apart_has(&sequencer->apart, first->account, first->chain))
+	if (quarantine_has(&sequencer->apart, first->account, first->chain))
 		return; /* logged by quarantine */
 	char number[24];
 	snprintf(number, sizeof number, "%zu", sequencer->count);
@@ -142,7 +142,7 @@ static void count_outcome(struct registrar *registrar, const struct registration
 	struct counters *counters = &registrar->service->counters;
 	if (item->result == ERR_CLOCK) {
 		atomic_fetch_add_explicit(&counters->clock_refusals, 1, memory_order_relaxed);
-		if (service_tell_clock_refusal(registrar->service, item))
+		if (service_log_clock_refusal(registrar->service, item))
 			atomic_store(&registrar->clock_refused_at_us, clock_monotonic_us());
 	}
 	if (item->result == ERR_CONFLICT)

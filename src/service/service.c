@@ -7,11 +7,11 @@
 #include "base/log.h"
 #include "base/rate.h"
 #include "seal/signer.h"
-#include "service/clock.h"
 #include "service/key_uses.h"
 #include "service/keys.h"
-#include "service/quiet.h"
+#include "service/read_only.h"
 #include "service/registrar.h"
+#include "service/registration_clock.h"
 #include "service/watch.h"
 
 #define TRIES_BUCKETS 4096
@@ -58,7 +58,7 @@ int service_open(const struct settings *settings, bool create, struct service *r
 	if (!result)
 		result = content_open_with(&content, &service->content, error);
 	if (!result)
-		result = quiet_look(service, error);
+		result = read_only_refresh(service, error);
 	if (!result)
 		result = claim_content(service, error);
 	if (!result)
@@ -106,7 +106,7 @@ bool service_damage_is_new(struct service *service, const char *event_id, const 
 	int size = snprintf(text, sizeof text, "%s %s", event_id, state);
 	struct sha256 digest = sha256_of(text, (size_t)size);
 	memcpy(&which, digest.bytes, sizeof which);
-	return atomic_exchange(&service->damage_told[which % DAMAGE_TOLD_MAX], which) != which;
+	return atomic_exchange(&service->damage_logged[which % DAMAGE_LOGGED_MAX], which) != which;
 }
 
 void service_wake(const struct service *service, enum wake which)
@@ -122,7 +122,7 @@ int service_signer_ready(const struct service *service, struct error *error)
 
 bool service_has_development_keys(const struct service *service)
 {
-	struct watched_authority watched;
+	struct authority_status watched;
 	bool found = service->signer && signer_is_development(service->signer);
 	for (size_t i = 0; !found && watch_get_authority(service, i, &watched); i++)
 		found = watched.development;

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "base/turns.h"
+#include "base/fair_queue.h"
 #include "content/composite.h"
 #include "payment/payment.h"
 #include "service/settings.h"
@@ -32,7 +32,7 @@ struct counters {
 struct clock_watch {
 	atomic_bool ahead, unsynchronized;
 	atomic_int_fast64_t
-		told_behind_us; /* last log message about a chain, clock_boot_us; 0: never */
+		logged_behind_us; /* last log message about a chain, clock_boot_us; 0: never */
 };
 
 /* State of the clock comparison after a start (clock_start.h). */
@@ -61,16 +61,16 @@ typedef void service_wake_function(void *context, enum wake which);
 /* Log messages about expiring certificates of this node's keys, authorities and listeners. */
 #define EXPIRING_MAX 12
 #define SERVICE_LISTENERS 2 /* the public one and the operator's */
-struct expiry_told {
+struct expiry_logged {
 	int64_t at_us; /* clock_boot_us; 0: unused */
 	struct sha256 which;
 };
-#define KEPT_ROOTS_MAX 16
-#define DAMAGE_TOLD_MAX 1024
+#define RECORDED_ROOTS_MAX 16
+#define DAMAGE_LOGGED_MAX 1024
 
 struct service {
 	/* Replaced by SIGHUP while threads read it. The former settings are freed by epoch-based
-	 * reclamation (base/reading.h): they live until all threads that may use them have left their
+	 * reclamation (base/epoch.h): they live until all threads that may use them have left their
 	 * read section. */
 	const struct settings *_Atomic settings;
 	atomic_uint_fast64_t reloads; /* incremented after everything has been replaced */
@@ -88,22 +88,22 @@ struct service {
 	char installation[INSTALLATION_SIZE]; /* owner of the content store */
 	struct sha256 cursor_secret;          /* MAC key of list cursors */
 	struct link_secrets *link_secrets;    /* MAC keys of download links */
-	atomic_bool went_back;                /* the store was rolled back; the program exits */
+	atomic_bool store_rolled_back;        /* the store was rolled back; the program exits */
 	atomic_bool trust_is_old;             /* trust.pem must be rewritten after a reload */
 	struct counters counters;
-	atomic_int_fast64_t quiet_since_us; /* 0: not a read-only copy (quiet.h) */
-	atomic_int_fast64_t quiet_told_us;  /* clock_boot_us */
-	atomic_int_fast64_t woken_us;       /* 0: never (store/nodes/quiet.h) */
-	atomic_int_fast64_t copied_us;      /* time of the copy, set together with woken_us */
+	atomic_int_fast64_t read_only_since_us;  /* 0: not a read-only copy (quiet.h) */
+	atomic_int_fast64_t read_only_logged_us; /* clock_boot_us */
+	atomic_int_fast64_t woken_us;            /* 0: never (store/nodes/read_only_copy.h) */
+	atomic_int_fast64_t copied_us;           /* time of the copy, set together with woken_us */
 	struct clock_watch clock_watch;
 	struct clock_comparison comparison;
 	atomic_bool lacks_space;   /* the last batch failed because the disk was full */
 	struct watch *watch;       /* watch.h */
 	bool development;          /* `constancia dev`: development keys are expected */
 	atomic_bool signing_fails; /* the key cannot be used, which was logged */
-	atomic_uint_fast64_t damage_told[DAMAGE_TOLD_MAX]; /* of service_damage_is_new */
-	struct expiry_told expiry_told[EXPIRING_MAX];      /* of service_watch_expiry */
-	atomic_uint_fast64_t kept_roots[KEPT_ROOTS_MAX];   /* of timestamp_roots_keep */
+	atomic_uint_fast64_t damage_logged[DAMAGE_LOGGED_MAX];   /* of service_damage_is_new */
+	struct expiry_logged expiry_logged[EXPIRING_MAX];        /* of service_watch_expiry */
+	atomic_uint_fast64_t recorded_roots[RECORDED_ROOTS_MAX]; /* of timestamp_roots_record */
 	atomic_int_fast64_t issuing_bytes; /* disk space reserved for certifications in progress */
 	/* Expiry of each listener's certificate, set by the HTTP server; 0: plain HTTP. */
 	atomic_int_fast64_t tls_expires_us[SERVICE_LISTENERS];
@@ -135,7 +135,7 @@ bool service_damage_is_new(struct service *service, const char *event_id, const 
 #define KEY_TEXT_MAX 64
 #define KEY_LIFE_US (2 * US_PER_SECOND) /* lifetime of a lookup result */
 /* A key that must be looked up because the cache has no recent result. */
-struct key_question {
+struct key_lookup_query {
 	struct sha256 key_hash;
 	bool familiar;       /* it was valid in its last lookup */
 	uint64_t generation; /* generation of the cache at the time of the request; incremented each
@@ -143,15 +143,16 @@ struct key_question {
 };
 /* Checks a key without blocking. Format and checksum are checked first, so that a typing error
  * costs no lookup, then a cache whose entries are at most 2 seconds old, failed lookups 1 second.
- * Returns true: *ret_result is the result of service_look_up_key. Returns false: *ret_question must
+ * Returns true: *ret_result is the result of service_find_key. Returns false: *ret_question must
  * be looked up. */
-bool service_key_known(struct service *service, struct slice key, struct key_question *ret_question,
-                       int *ret_result, struct key_identity *ret, struct error *error);
+bool service_find_cached_key(struct service *service, struct slice key,
+                             struct key_lookup_query *ret_question, int *ret_result,
+                             struct key_identity *ret, struct error *error);
 /* Looks up a key in the store and caches the result. ERR_INVALID_KEY, ERR_REVOKED_KEY,
  * ERR_ACCOUNT_DISABLED (the last two also fill in *ret), ERR_UNAVAILABLE. The caller checks for
  * suspension, because reading remains possible then. */
-int service_look_up_key(struct service *service, const struct sha256 *key_hash,
-                        struct key_identity *ret, struct error *error) MUST_CHECK;
+int service_find_key(struct service *service, const struct sha256 *key_hash,
+                     struct key_identity *ret, struct error *error) MUST_CHECK;
 /* Stores the times of last use seen by lookups; to be called every KEY_USES_INTERVAL_US. Times that
  * cannot be written are kept for the next call. */
 #define KEY_USES_INTERVAL_US (60 * US_PER_SECOND)
@@ -163,7 +164,7 @@ int service_channel_identity(struct service *service, struct slice channel_id, e
 /* Checks that the key may register and certify. ERR_ACCOUNT_DISABLED, ERR_SUSPENDED. */
 int service_check_writes(const struct key_identity *key, struct error *error) MUST_CHECK;
 /* Clears the cache after an administration command has changed something. */
-void service_forget_keys(struct service *service);
+void service_clear_key_cache(struct service *service);
 
 /* ---- registration ---- */
 /* A queued registration. `done` is called once on the sequencer's thread, after the commit or its
@@ -173,7 +174,7 @@ struct pending_registration {
 	struct registration registration;
 	void (*done)(struct pending_registration *pending);
 	void *context;
-	struct turn turn; /* link in the queue */
+	struct fair_queue_item turn; /* link in the queue */
 	bool is_waiting;  /* in a queue */
 };
 /* Queues a registration. ERR_UNAVAILABLE: the node is stopping, the sequencer's queue is full
@@ -182,8 +183,8 @@ int register_submit(struct service *service, struct pending_registration *pendin
                     struct error *error) MUST_CHECK;
 /* Bracket code that may submit several registrations without blocking on them: they are gathered
  * into larger batches. */
-void registrations_come(struct service *service);
-void registrations_came(struct service *service);
+void registrations_begin(struct service *service);
+void registrations_end(struct service *service);
 
 /* ---- formats of the API, shared by responses, archives and administration ---- */
 void event_json(const struct event *event, struct buf *out); /* the Event record, an object */

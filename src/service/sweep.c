@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "service/sweep_place.h"
+#include "service/sweep_claim.h"
 #include "store/certifications/certifications.h"
 
 /* Minimum age of an orphan. Content is stored seconds before the event that references it.
@@ -34,7 +34,7 @@ static int is_named(struct sweep *sweep, const char *name, bool *ret_named)
 {
 	if (is_over(sweep))
 		return ERR_UNAVAILABLE;
-	return store_object_is_named(sweep->service->store, name, ret_named, &sweep->error);
+	return store_is_object_referenced(sweep->service->store, name, ret_named, &sweep->error);
 }
 
 /* ---- marking ---- */
@@ -121,7 +121,8 @@ static int sweep_place(struct sweep *sweep)
 		result = content_list(content, &range, mark_unnamed, sweep, &sweep->error);
 	}
 	range.area = "";
-	return result ? result : content_tidy(content, &range, ask_upload, sweep, &sweep->error);
+	return result ? result
+	              : content_remove_leftovers(content, &range, ask_upload, sweep, &sweep->error);
 }
 
 static void log_count(const char *what, int64_t count)
@@ -154,7 +155,7 @@ void sweep_content(struct service *service, const atomic_bool *stopping, const a
 	 * yet. */
 	int result = store_await_writes(service->store, &sweep.error);
 	if (!result)
-		result = sweep_take_place(service, &sweep.since_us, &sweep.error);
+		result = sweep_claim_store(service, &sweep.since_us, &sweep.error);
 	if (!result)
 		result = sweep_place(&sweep);
 	tell(&sweep, result);

@@ -22,8 +22,8 @@ struct watch {
 	struct observation seen;
 	/* All times are monotonic. */
 	int64_t made_us;
-	int64_t whole_look_at_us; /* earliest next full check; used by watch_look only */
-	int64_t content_asked_us; /* used by watch_look_around only */
+	int64_t full_check_at_us; /* earliest next full check; used by watch_check_store only */
+	int64_t content_asked_us; /* used by watch_check_disks only */
 	atomic_int_fast64_t looking_since_us, looking_around_since_us; /* 0: not running */
 	atomic_int_fast64_t asking_store_since_us, asking_content_since_us;
 };
@@ -76,7 +76,7 @@ static void clear_stale(const struct watch *watch, struct observation *seen)
 	seen->replicas = (struct store_replicas){0};
 }
 
-struct observation watch_seen(const struct service *service)
+struct observation watch_get_observation(const struct service *service)
 {
 	struct watch *watch = service->watch;
 	pthread_mutex_lock(&watch->mutex);
@@ -106,12 +106,12 @@ int64_t watch_hangs_us(const struct service *service)
 	return look_us > around_us ? look_us : around_us;
 }
 
-bool watch_get_authority(const struct service *service, size_t index, struct watched_authority *ret)
+bool watch_get_authority(const struct service *service, size_t index, struct authority_status *ret)
 {
 	struct authority_health health;
 	if (!service->authorities || !authorities_get_health(service->authorities, index, &health))
 		return false;
-	*ret = (struct watched_authority){
+	*ret = (struct authority_status){
 		.development = health.kind == AUTHORITY_DEVELOPMENT,
 		.successes = health.successes,
 		.failures = health.failures,
@@ -136,7 +136,7 @@ static void retry_space(struct service *service)
 
 /* ---- the store ---- */
 
-void watch_ask_store(struct service *service)
+void watch_check_ready(struct service *service)
 {
 	struct watch *watch = service->watch;
 	struct error error = {0};
@@ -147,7 +147,7 @@ void watch_ask_store(struct service *service)
 }
 
 /* If the store does not respond, the old results are kept. */
-void watch_ask_servers(struct service *service)
+void watch_check_servers(struct service *service)
 {
 	struct db_shard_server servers[DB_SHARD_SERVERS_MAX];
 	struct watch *watch = service->watch;
@@ -166,7 +166,7 @@ void watch_ask_servers(struct service *service)
 	pthread_mutex_unlock(&watch->mutex);
 }
 
-int watch_look_at_bounds(struct service *service, struct error *error)
+int watch_read_limits(struct service *service, struct error *error)
 {
 	struct watch *watch = service->watch;
 	struct bound_use bounds[BOUND_COUNT];
@@ -209,7 +209,7 @@ static bool check_whole_store(struct service *service)
 	return !result;
 }
 
-void watch_look(struct service *service)
+void watch_check_store(struct service *service)
 {
 	struct watch *watch = service->watch;
 	int64_t began_us = clock_monotonic_us();
@@ -217,10 +217,10 @@ void watch_look(struct service *service)
 	retry_space(service);
 	began_us = clock_monotonic_us();
 	/* A failed check is repeated soon. */
-	if (began_us >= watch->whole_look_at_us && check_whole_store(service)) {
+	if (began_us >= watch->full_check_at_us && check_whole_store(service)) {
 		int64_t now_us = clock_monotonic_us(), rest_us = REST_FOR_EACH * (now_us - began_us);
 		rest_us = rest_us < REST_MAX_US ? rest_us : REST_MAX_US;
-		watch->whole_look_at_us = rest_us > WATCH_INTERVAL_US ? now_us + rest_us : 0;
+		watch->full_check_at_us = rest_us > WATCH_INTERVAL_US ? now_us + rest_us : 0;
 	}
 	atomic_store(&watch->looking_since_us, 0);
 }
@@ -279,7 +279,7 @@ static struct disk check_disk(const struct settings *settings, enum place place)
 	return disk;
 }
 
-void watch_look_around(struct service *service)
+void watch_check_disks(struct service *service)
 {
 	struct watch *watch = service->watch;
 	struct error error = {0};

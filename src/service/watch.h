@@ -4,7 +4,7 @@
 #define SERVICE_WATCH_H
 
 #include "service/service.h"
-#include "store/nodes/watch.h"
+#include "store/nodes/store_state.h"
 
 #define WATCH_INTERVAL_US (5 * US_PER_SECOND)
 /* A check that takes longer than this is reported as hanging. */
@@ -39,7 +39,7 @@ struct observation {
 	char stale_cause[ERROR_CAUSE_MAX]; /* cause of the last failure */
 	int64_t oldest_pending_us, last_seal_us, last_backup_us; /* TIME_NONE: none */
 	struct store_replicas replicas;
-	bool bounds_known; /* `bounds` has the last result of watch_look_at_bounds */
+	bool bounds_known; /* `bounds` has the last result of watch_read_limits */
 	struct bound_use bounds[BOUND_COUNT];
 	struct failing_server failing[FAILING_SERVERS_MAX];
 	size_t failing_count; /* entries used */
@@ -53,26 +53,26 @@ struct watch *watch_make(void);
 void watch_free(struct watch *watch); /* NULL-safe */
 
 /* Checks whether the store is ready. Blocks, and may hang with the store. */
-void watch_ask_store(struct service *service);
+void watch_check_ready(struct service *service);
 /* Checks each server of the store if accounts are distributed over several. Blocks. */
-void watch_ask_servers(struct service *service);
+void watch_check_servers(struct service *service);
 /* After a full disk, checks whether the store has space again. Then reads everything else from the
  * store, unless a slow check was made too recently. Values that cannot be read are kept. Blocks,
  * and may hang with the store. This and the two functions above are to be called again after
  * WATCH_INTERVAL_US. */
-void watch_look(struct service *service);
+void watch_check_store(struct service *service);
 /* Reads the usage of the store's limits. If that fails, the old values are kept. Blocks. */
-int watch_look_at_bounds(struct service *service, struct error *error) MUST_CHECK;
+int watch_read_limits(struct service *service, struct error *error) MUST_CHECK;
 /* Checks the disks and the content store. Blocks, and may hang with a mount. */
-void watch_look_around(struct service *service);
+void watch_check_disks(struct service *service);
 /* Returns the last results. Does not block: a store that hangs is reported as not responding. */
-struct observation watch_seen(const struct service *service);
-/* Returns how long the current check of watch_look or watch_look_around has been running, the
- * longer of both, in microseconds; 0: none is running. */
+struct observation watch_get_observation(const struct service *service);
+/* Returns how long the current check of watch_check_store or watch_check_disks has been running,
+ * the longer of both, in microseconds; 0: none is running. */
 int64_t watch_hangs_us(const struct service *service);
 
 /* Health of a timestamp authority, as seen by this node. */
-struct watched_authority {
+struct authority_status {
 	char host[128]; /* with port; or "embedded" */
 	bool development;
 	int64_t successes, failures;
@@ -85,7 +85,6 @@ struct watched_authority {
  * in use. */
 #define WATCH_AUTHORITY_FAILS_US (900 * US_PER_SECOND)
 /* Returns the authority with that index in tsa.url, from 0; false: there is none. */
-bool watch_get_authority(const struct service *service, size_t index,
-                         struct watched_authority *ret);
+bool watch_get_authority(const struct service *service, size_t index, struct authority_status *ret);
 
 #endif

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
-#include "store/audit/acts.h"
-#include "store/internal.h"
-#include "store/schema/schema.h"
+#include "store/audit/audit_log.h"
+#include "store/schema/store_schemas.h"
 #include "store/shards/shard_work.h"
+#include "store/store_internal.h"
 #include "store/transaction.h"
 
 void store_fresh_id(const char *prefix, char id[ID_SIZE])
@@ -21,8 +21,8 @@ void store_fresh_id(const char *prefix, char id[ID_SIZE])
 	id[size] = '\0';
 }
 
-int act_write_listing(struct db_connection *connection, struct act *act, const char *name,
-                      const struct buf *lines, struct error *error)
+int audit_write_list(struct db_connection *connection, struct act *act, const char *name,
+                     const struct buf *lines, struct error *error)
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, ACT_DOCUMENT_MAX);
@@ -42,7 +42,7 @@ int act_write_listing(struct db_connection *connection, struct act *act, const c
 		result = ERR_NO_MEMORY;
 	if (!result)
 		result = json_parse(act->arena, slice_make(kept, text.size), NULL, &act->arguments, error);
-	return result ? result : act_write_alone(connection, act, error);
+	return result ? result : audit_write_alone(connection, act, error);
 }
 
 struct migration {
@@ -53,7 +53,7 @@ struct migration {
 static int record_migration(struct db_connection *connection, void *context, struct error *error)
 {
 	struct migration *migration = context;
-	return act_write_listing(connection, migration->act, "steps", migration->steps, error);
+	return audit_write_list(connection, migration->act, "steps", migration->steps, error);
 }
 
 int store_migrate(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,
@@ -80,7 +80,7 @@ int store_open(const struct db_options *options, struct store **ret_store, struc
 	int result = db_open(options, &store_schemas, &store->db, error)
 		?: db_check_schema(store->db, options->create, error)
 		?: register_open(store, error)
-		?: work_open(store);
+		?: shard_work_open(store);
 	if (result) {
 		store_close(store);
 		return result;
@@ -94,7 +94,7 @@ void store_close(struct store *store)
 	if (!store)
 		return;
 	register_close(store);
-	work_close(store);
+	shard_work_close(store);
 	db_close(store->db);
 	free(store);
 }
@@ -206,7 +206,7 @@ static int confirm(struct store *store, const int64_t *account, struct error *er
 	struct db_connection *writer = db_take_writer(store->db);
 	int result = db_begin(writer, error);
 	if (!result && account)
-		db_keep_to_shard(writer, *account);
+		db_bind_to_shard(writer, *account);
 	if (!result)
 		result =
 			db_execute(db_query(writer, "UPDATE settings SET value = value WHERE name = 'schema'"),

@@ -29,8 +29,9 @@ int store_open(const struct db_options *options, struct store **ret_store, struc
 	MUST_CHECK;
 void store_close(struct store *store);
 /* Applies the missing steps of the schema, or with `dry_run` only lists them. Writes their names to
- * `out` (one per line) and into the arguments of `act` (store/audit/acts.h), which is recorded with
- * them. `progress` receives the progress of a long step. `act`, `out` and `progress` may be NULL.
+ * `out` (one per line) and into the arguments of `act` (store/audit/audit_log.h), which is recorded
+ * with them. `progress` receives the progress of a long step. `act`, `out` and `progress` may be
+ * NULL.
  */
 struct act;
 int store_migrate(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,

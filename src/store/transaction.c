@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "store/audit/acts.h"
-#include "store/people/standing.h"
+#include "store/audit/audit_log.h"
+#include "store/people/authorization.h"
 #include "store/shards/shard_routing.h"
 
 /* Fails the transaction with the error of its begin. */
@@ -41,10 +41,10 @@ struct db_connection *begin_write(struct store *store, struct error **error)
 	int result = OK;
 	/* An operation of several transactions is recorded with the first and authorized in each. */
 	if (!act->recorded) {
-		db_keep(connection, act);
-		result = act_begin(connection, act, &cause);
+		db_attach(connection, act);
+		result = audit_begin(connection, act, &cause);
 	} else if (act->standing) {
-		result = standing_check(connection, act->standing, &cause);
+		result = authorization_check(connection, act->standing, &cause);
 	}
 	if (result)
 		fail(connection, result, &cause, error);
@@ -65,11 +65,11 @@ static int first_error(struct db_connection *connection, int result)
 
 int end_write(struct db_connection *connection, int result, struct error *error)
 {
-	struct act *act = db_kept(connection);
+	struct act *act = db_attached(connection);
 	assert(!act || !act->recorded); /* an operation has one record */
 	result = first_error(connection, result);
 	if (!result && act)
-		result = act_write(connection, act, error);
+		result = audit_write(connection, act, error);
 	if (!result)
 		result = db_commit(connection, error);
 	if (act)
@@ -268,7 +268,7 @@ int find_channel_number(struct db_connection *connection, struct slice channel_i
 
 int lock_account(struct db_connection *connection, int64_t account, struct error *error)
 {
-	db_keep_to_shard(connection, account);
+	db_bind_to_shard(connection, account);
 	struct db_query *query =
 		db_query(connection, "SELECT account FROM accounts WHERE account = $1 FOR UPDATE");
 	db_bind_integer(query, account);

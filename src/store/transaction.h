@@ -4,7 +4,7 @@
 #define STORE_TRANSACTION_H
 
 #include "base/members.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 /* A transaction keeps its first error, so that callers check once. After a failure, including one
  * of its begin, all statements of the transaction do nothing and return that error, and so does its
@@ -26,32 +26,33 @@ int end_write_of_one(struct db_connection *connection, struct db_query *query, s
 struct db_connection *begin_read(struct store *store, struct error **error) MUST_CHECK;
 int end_read(struct db_connection *connection, int code) MUST_CHECK;
 
-/* Add, to the audited operation of this transaction, if any (store/audit/acts.h), an identifier
- * that the operation created. `name` is a literal. */
-void act_made(struct db_connection *connection, const char *name, const char *id);
-void act_made_account(struct db_connection *connection, const char *account_id, int64_t account);
+/* Add, to the audited operation of this transaction, if any (store/audit/audit_log.h), an
+ * identifier that the operation created. `name` is a literal. */
+void audit_add_created(struct db_connection *connection, const char *name, const char *id);
+void audit_add_created_account(struct db_connection *connection, const char *account_id,
+                               int64_t account);
 /* Adds a number that resulted from the operation. */
-void act_told(struct db_connection *connection, const char *name, int64_t number);
-/* act_begin, for begin_write, checks the user's authorization and reads the values of the named
- * objects before the change. act_write, for end_write, adds the audit record. */
+void audit_add_number(struct db_connection *connection, const char *name, int64_t number);
+/* audit_begin, for begin_write, checks the user's authorization and reads the values of the named
+ * objects before the change. audit_write, for end_write, adds the audit record. */
 struct act;
-int act_begin(struct db_connection *connection, struct act *act, struct error *error) MUST_CHECK;
-/* Does both, for an audited operation without a store_acting handle. */
-int act_write_alone(struct db_connection *connection, struct act *act, struct error *error)
+int audit_begin(struct db_connection *connection, struct act *act, struct error *error) MUST_CHECK;
+/* Does both, for an audited operation without a store_audited handle. */
+int audit_write_alone(struct db_connection *connection, struct act *act, struct error *error)
 	MUST_CHECK;
-int act_write(struct db_connection *connection, struct act *act, struct error *error) MUST_CHECK;
+int audit_write(struct db_connection *connection, struct act *act, struct error *error) MUST_CHECK;
 /* Records the operator's operation in progress on each account of that user; with `worked_in` only
  * on accounts in which the user has worked. If there is no such account, it is recorded as it would
  * be otherwise. Operations of users are not changed. */
-int act_on_accounts_of(struct db_connection *connection, const char *user_id, bool worked_in,
-                       struct error *error) MUST_CHECK;
+int audit_on_user_accounts(struct db_connection *connection, const char *user_id, bool worked_in,
+                           struct error *error) MUST_CHECK;
 /* For a change that may remove the user's own authorization: checks it for the last time, after the
  * change has taken its locks. Otherwise it is checked again when the record is added. */
-int act_settle(struct db_connection *connection, struct error *error) MUST_CHECK;
-/* Records an operation without a store_acting handle; its arguments are a list called `name`, one
+int audit_settle_authorization(struct db_connection *connection, struct error *error) MUST_CHECK;
+/* Records an operation without a store_audited handle; its arguments are a list called `name`, one
  * item per line. */
-int act_write_listing(struct db_connection *connection, struct act *act, const char *name,
-                      const struct buf *lines, struct error *error) MUST_CHECK;
+int audit_write_list(struct db_connection *connection, struct act *act, const char *name,
+                     const struct buf *lines, struct error *error) MUST_CHECK;
 
 #define ROW_UNKNOWN_MAX 160
 /* Columns as strings in the arena; `failed` is set when memory is exhausted. */

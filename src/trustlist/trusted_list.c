@@ -13,7 +13,7 @@
 
 #define ARENA_MAX (4 * TRUSTED_LIST_WIRE_MAX)
 
-const char *list_standing_text(enum list_standing standing)
+const char *list_status_text(enum list_status standing)
 {
 	static const char *const texts[] = {"unknown", "not_qualified", "qualified"};
 	return texts[standing];
@@ -75,7 +75,7 @@ static int run(const struct files *files, struct error *error)
 	           : result;
 }
 
-static int read_report(int file, struct arena *arena, struct list_report *ret_report,
+static int read_report(int file, struct arena *arena, struct list_response *ret_report,
                        struct error *error)
 {
 	struct stat facts;
@@ -86,25 +86,25 @@ static int read_report(int file, struct arena *arena, struct list_report *ret_re
 	if (!text || pread(file, text, (size_t)facts.st_size, 0) != facts.st_size)
 		return error_cause(error, ERR_NO_MEMORY, "reading the output of the trusted list reader");
 	int result =
-		list_report_read(slice_make(text, (size_t)facts.st_size), arena, ret_report, error);
+		list_response_read(slice_make(text, (size_t)facts.st_size), arena, ret_report, error);
 	if (!result && ret_report->refused[0])
 		return error_cause(error, ERR_INVALID_EVIDENCE, "%s", ret_report->refused);
 	return result;
 }
 
-int trusted_list_ask(const char *path, struct slice roots_pem, int64_t at_us,
-                     const struct list_question *questions, size_t count,
-                     struct list_answer *ret_answers, struct list_facts *ret_facts,
-                     struct error *error)
+int trusted_list_query(const char *path, struct slice roots_pem, int64_t at_us,
+                       const struct list_question *questions, size_t count,
+                       struct list_answer *ret_answers, struct list_facts *ret_facts,
+                       struct error *error)
 {
 	__attribute__((cleanup(files_close))) struct files files = {-1, -1, -1};
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf text;
-	struct list_report report;
+	struct list_response report;
 	arena_init(&arena, ARENA_MAX);
 	buf_init(&text, TRUSTED_LIST_WIRE_MAX);
-	struct list_inquiry inquiry = {roots_pem, at_us, (struct list_question *)questions, count};
-	int result = list_inquiry_write(&inquiry, &text);
+	struct list_request inquiry = {roots_pem, at_us, (struct list_question *)questions, count};
+	int result = list_request_write(&inquiry, &text);
 	if (!result)
 		result = open_files(&files, path, buf_slice(&text), error);
 	if (!result)

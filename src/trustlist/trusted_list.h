@@ -28,16 +28,17 @@ struct list_question {
 	struct slice path;      /* DER: the certificate and its known issuers */
 };
 
-enum list_standing {
-	STANDING_UNKNOWN, /* no service on the list issued the certificate, or its status is unclear */
-	STANDING_NOT_QUALIFIED,
-	STANDING_QUALIFIED,
+enum list_status {
+	LIST_STATUS_UNKNOWN, /* no service on the list issued the certificate, or its status is unclear
+	                      */
+	LIST_STATUS_NOT_QUALIFIED,
+	LIST_STATUS_QUALIFIED,
 };
 /* Returns "unknown", "not_qualified" or "qualified". */
-const char *list_standing_text(enum list_standing standing);
+const char *list_status_text(enum list_status standing);
 
 struct list_answer {
-	enum list_standing standing;
+	enum list_status standing;
 	char reason[TRUSTED_LIST_TEXT_SIZE]; /* one English sentence without a full stop */
 	char provider[TRUSTED_LIST_TEXT_SIZE], service[TRUSTED_LIST_TEXT_SIZE]; /* "": none */
 };
@@ -56,10 +57,10 @@ struct list_facts {
  * ERR_INVALID_EVIDENCE if the list is damaged, has no valid signature by one of these certificates,
  * or is out of date; ERR_IO or ERR_UNAVAILABLE if the list cannot be read or the program cannot
  * run; ERR_NO_MEMORY. */
-int trusted_list_ask(const char *path, struct slice roots_pem, int64_t at_us,
-                     const struct list_question *questions, size_t count,
-                     struct list_answer *ret_answers, struct list_facts *ret_facts,
-                     struct error *error) MUST_CHECK;
+int trusted_list_query(const char *path, struct slice roots_pem, int64_t at_us,
+                       const struct list_question *questions, size_t count,
+                       struct list_answer *ret_answers, struct list_facts *ret_facts,
+                       struct error *error) MUST_CHECK;
 
 /* Checks that the program that reads lists is installed. Returns ERR_UNAVAILABLE with its path. */
 int trusted_list_check(struct error *error) MUST_CHECK;

@@ -29,7 +29,7 @@ struct question {
 	const char *type;
 };
 
-static void answer(struct list_answer *to, enum list_standing standing, const char *reason)
+static void answer(struct list_answer *to, enum list_status standing, const char *reason)
 {
 	to->standing = standing;
 	snprintf(to->reason, sizeof to->reason, "%s", reason);
@@ -165,18 +165,18 @@ static void judge_seal(const xmlNode *node, X509 *certificate, struct list_answe
 	bool seal = listed.for_seals || (said.seal && !listed.for_others);
 	bool device = listed.device || (said.device && !listed.no_device);
 	if (!is_for_seals(extensions))
-		answer(to, STANDING_NOT_QUALIFIED,
+		answer(to, LIST_STATUS_NOT_QUALIFIED,
 		       "the service does not issue certificates for electronic seals");
 	else if (listed.unsure)
-		answer(to, STANDING_UNKNOWN,
+		answer(to, LIST_STATUS_UNKNOWN,
 		       "the list has conditions for this certificate that are not supported");
 	else if (listed.not_qualified || !(said.compliant || listed.statement))
-		answer(to, STANDING_NOT_QUALIFIED, "its certificate is not a qualified certificate");
+		answer(to, LIST_STATUS_NOT_QUALIFIED, "its certificate is not a qualified certificate");
 	else if (!seal)
-		answer(to, STANDING_NOT_QUALIFIED, "its certificate is not for electronic seals");
+		answer(to, LIST_STATUS_NOT_QUALIFIED, "its certificate is not for electronic seals");
 	else
 		answer(
-			to, STANDING_QUALIFIED,
+			to, LIST_STATUS_QUALIFIED,
 			device
 				? "a qualified certificate for electronic seals, with its key in a qualified device"
 				: "a qualified certificate for electronic seals; whether its key is in a "
@@ -188,14 +188,14 @@ static void judge_period(const struct period *period, const struct question *que
 {
 	if (!node_text_is(node_child(period->node, LIST_NAMESPACE, "ServiceTypeIdentifier"),
 	                  question->type))
-		answer(to, STANDING_NOT_QUALIFIED, "the service was of another type at that time");
+		answer(to, LIST_STATUS_NOT_QUALIFIED, "the service was of another type at that time");
 	else if (!node_text_is(node_child(period->node, LIST_NAMESPACE, "ServiceStatus"), GRANTED))
-		answer(to, STANDING_NOT_QUALIFIED,
+		answer(to, LIST_STATUS_NOT_QUALIFIED,
 		       "the qualified status of the service was not granted at that time");
 	else if (question->asked->seal)
 		judge_seal(period->node, question->path[0], to);
 	else
-		answer(to, STANDING_QUALIFIED, "a qualified time stamping service");
+		answer(to, LIST_STATUS_QUALIFIED, "a qualified time stamping service");
 }
 
 /* Determines the worst status of a service in the queried period. */
@@ -205,20 +205,20 @@ static void judge_service(const xmlNode *service, const struct question *questio
 	struct period periods[PERIODS_MAX];
 	size_t count;
 	if (!read_periods(service, periods, &count)) {
-		answer(to, STANDING_UNKNOWN, "the history of the service cannot be read");
+		answer(to, LIST_STATUS_UNKNOWN, "the history of the service cannot be read");
 		return;
 	}
 	if (periods[count - 1].from_us > question->asked->from_us) {
-		answer(to, STANDING_NOT_QUALIFIED, "the service was not yet on the list");
+		answer(to, LIST_STATUS_NOT_QUALIFIED, "the service was not yet on the list");
 		return;
 	}
-	answer(to, STANDING_QUALIFIED, "");
-	for (size_t i = 0; i < count && to->standing == STANDING_QUALIFIED; i++)
+	answer(to, LIST_STATUS_QUALIFIED, "");
+	for (size_t i = 0; i < count && to->standing == LIST_STATUS_QUALIFIED; i++)
 		if (periods[i].from_us <= question->asked->to_us &&
 		    periods[i].to_us > question->asked->from_us)
 			judge_period(&periods[i], question, to);
-	if (to->standing == STANDING_QUALIFIED && question->asked->to_us > question->until_us)
-		answer(to, STANDING_UNKNOWN, "the list was closed before that time");
+	if (to->standing == LIST_STATUS_QUALIFIED && question->asked->to_us > question->until_us)
+		answer(to, LIST_STATUS_UNKNOWN, "the list was closed before that time");
 }
 
 /* Returns whether a service has, or once had, the queried type. */
@@ -270,7 +270,7 @@ void list_judge(const struct list *list, const struct list_question *asked,
 			break;
 		question.path[question.count++] = certificate;
 	}
-	answer(ret_answer, STANDING_UNKNOWN,
+	answer(ret_answer, LIST_STATUS_UNKNOWN,
 	       question.count > 0 ? "no service of this type on the list issued its certificate"
 	                          : "its certificate cannot be read");
 	const xmlNode *provider = node_child(list->providers, LIST_NAMESPACE, "TrustServiceProvider");

@@ -50,8 +50,8 @@ static int check_dates(const struct list_facts *facts, int64_t at_us, struct err
 	return OK;
 }
 
-static int judge(const struct list_inquiry *inquiry, struct slice text, struct list_report *report,
-                 struct error *error)
+static int judge(const struct list_request *inquiry, struct slice text,
+                 struct list_response *report, struct error *error)
 {
 	struct list list;
 	int result = list_parse(text, &list, error);
@@ -73,12 +73,12 @@ static int answer(struct slice question, struct slice text, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf out;
-	struct list_inquiry inquiry;
-	struct list_report report = {0};
+	struct list_request inquiry;
+	struct list_response report = {0};
 	struct error cause = {0};
 	arena_init(&arena, ARENA_MAX);
 	buf_init(&out, TRUSTED_LIST_WIRE_MAX);
-	int result = list_inquiry_read(question, &arena, &inquiry, error);
+	int result = list_request_read(question, &arena, &inquiry, error);
 	if (result)
 		return result;
 	report.answers = arena_alloc(&arena, (inquiry.count + 1) * sizeof *report.answers);
@@ -87,7 +87,7 @@ static int answer(struct slice question, struct slice text, struct error *error)
 	if (judge(&inquiry, text, &report, &cause))
 		snprintf(report.refused, sizeof report.refused, "%s",
 		         cause.cause[0] ? cause.cause : "the trusted list cannot be read");
-	result = list_report_write(&report, &out);
+	result = list_response_write(&report, &out);
 	return result ? result : file_write_all(STDOUT_FILENO, buf_slice(&out)) ? OK : ERR_IO;
 }
 

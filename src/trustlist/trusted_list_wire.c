@@ -16,7 +16,7 @@ static void write_base64(struct json_writer *writer, const char *name, struct sl
 	json_slice(writer, name, buf_slice(&text));
 }
 
-int list_inquiry_write(const struct list_inquiry *inquiry, struct buf *out)
+int list_request_write(const struct list_request *inquiry, struct buf *out)
 {
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
@@ -37,7 +37,7 @@ int list_inquiry_write(const struct list_inquiry *inquiry, struct buf *out)
 	return buf_check(out);
 }
 
-int list_report_write(const struct list_report *report, struct buf *out)
+int list_response_write(const struct list_response *report, struct buf *out)
 {
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
@@ -62,10 +62,10 @@ int list_report_write(const struct list_report *report, struct buf *out)
 	return buf_check(out);
 }
 
-int list_inquiry_read(struct slice text, struct arena *arena, struct list_inquiry *ret_inquiry,
+int list_request_read(struct slice text, struct arena *arena, struct list_request *ret_inquiry,
                       struct error *error)
 {
-	struct list_inquiry inquiry = {0};
+	struct list_request inquiry = {0};
 	struct json_reader reader = json_reader_parse(arena, text, NULL, error);
 	inquiry.at_us = json_take_time(&reader, "at");
 	inquiry.roots_pem = json_take_slice(&reader, "roots");
@@ -96,10 +96,10 @@ static void take_text(struct json_reader *reader, const char *name, char *text, 
 	snprintf(text, size, "%s", found ? found : "");
 }
 
-int list_report_read(struct slice text, struct arena *arena, struct list_report *ret_report,
-                     struct error *error)
+int list_response_read(struct slice text, struct arena *arena, struct list_response *ret_report,
+                       struct error *error)
 {
-	struct list_report report = {0};
+	struct list_response report = {0};
 	struct json_reader reader = json_reader_parse(arena, text, NULL, error);
 	const struct json *list = json_take(&reader, "answers", JSON_ARRAY);
 	report.facts.issued_us = json_take_time_or_null(&reader, "issued_at");
@@ -116,9 +116,9 @@ int list_report_read(struct slice text, struct arena *arena, struct list_report 
 	     item = item->next) {
 		struct json_reader one = json_reader_of(arena, item, error);
 		struct list_answer *answer = &report.answers[report.count++];
-		int64_t standing = json_take_integer(&one, "standing", STANDING_UNKNOWN);
+		int64_t standing = json_take_integer(&one, "standing", LIST_STATUS_UNKNOWN);
 		answer->standing =
-			standing <= STANDING_QUALIFIED ? (enum list_standing)standing : STANDING_UNKNOWN;
+			standing <= LIST_STATUS_QUALIFIED ? (enum list_status)standing : LIST_STATUS_UNKNOWN;
 		take_text(&one, "reason", answer->reason, sizeof answer->reason);
 		take_text(&one, "provider", answer->provider, sizeof answer->provider);
 		take_text(&one, "service", answer->service, sizeof answer->service);

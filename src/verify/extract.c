@@ -5,7 +5,7 @@
 
 #include "ledger/ledger.h"
 #include "seal/evidence_record.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 #include "verify/verify_check.h"
 
 #define EVENTS_PER_PROGRESS 4096
@@ -259,9 +259,9 @@ static int take_object(const struct archive_token *token, const struct archive_o
 	if (is_named(token->certificates, token->certificate_count, sha256))
 		buf_add_slice(&named->certificates, object->der);
 	else if (is_named(token->revocations, token->revocation_count, sha256))
-		result = validation_add(&named->revocations,
-		                        object->kind == OBJECT_CRL ? VALIDATION_CRL : VALIDATION_OCSP,
-		                        object->der, error);
+		result = validation_set_add(&named->revocations,
+		                            object->kind == OBJECT_CRL ? VALIDATION_CRL : VALIDATION_OCSP,
+		                            object->der, error);
 	else
 		return OK;
 	--*left;
@@ -357,7 +357,7 @@ static int make_record(struct walk *walk, const struct tree_proof *proof,
 	if (!result)
 		result = complete_record(walk, token, record, &named, ret_until_us);
 	buf_free(&named.certificates);
-	validation_free(&named.revocations);
+	validation_set_free(&named.revocations);
 	if (result)
 		return result;
 	*ret_record = record;

@@ -148,7 +148,7 @@ int verify_add_error(struct run *run, const char *path, const char *where, enum 
 	enum verify_severity severity = is_wrong ? VERIFY_WRONG : VERIFY_UNCHECKED;
 	if (status == ERR_NO_MEMORY)
 		return status;
-	enum finding named = finding_of(error);
+	enum finding named = finding_of_error(error);
 	if (named && error->english[0])
 		store_finding(run, severity, path, where, named,
 		              (const char *const[]){error->english, error->spanish});
@@ -161,7 +161,7 @@ int verify_add_error(struct run *run, const char *path, const char *where, enum 
 	return status == ERR_IO ? status : 0;
 }
 
-bool verify_stopped(const struct run *run)
+bool verify_is_stopped(const struct run *run)
 {
 	return run->options && run->options->stop_early && run->result->wrong > 0;
 }
@@ -217,7 +217,7 @@ static enum input_kind recognize(const char *head, size_t size, const char *tail
 		            memcmp(head + ZIP_LOCAL_SIZE, PART_HEAD_NAME, strlen(PART_HEAD_NAME)) == 0;
 		return part ? INPUT_PART : INPUT_ARCHIVE;
 	}
-	return pdf_head || pdf_tail ? INPUT_REPORT : INPUT_OTHER;
+	return pdf_head || pdf_tail ? INPUT_REPORT : INPUT_UNKNOWN;
 }
 
 int verify_open_file(const struct input *input, int *ret_file, struct error *error)
@@ -233,7 +233,7 @@ int verify_open_file(const struct input *input, int *ret_file, struct error *err
 	return OK;
 }
 
-int verify_load(const struct input *input, struct buf *out, struct error *error)
+int verify_load_input(const struct input *input, struct buf *out, struct error *error)
 {
 	DESCRIPTOR_AUTO int fd = -1;
 	int result = verify_open_file(input, &fd, error);
@@ -267,7 +267,7 @@ static int open_first(struct run *run, struct input *input, int *ret_file, struc
 	input->identity = zip_identity(&facts);
 	int result = verify_sums_find(run, input, &input->identity, &input->sum)
 	                 ? OK
-	                 : zip_descriptor_sum(fd, input->path, &input->sum, error);
+	                 : zip_open_file_sum(fd, input->path, &input->sum, error);
 	if (!result)
 		*ret_file = descriptor_take(&fd);
 	return result;
@@ -293,7 +293,7 @@ static int open_input(struct run *run, struct input *input)
 	input->kind = recognize(head, size, tail + TAIL_SIZE - ZIP_END_SIZE);
 	if (input->is_containers_record)
 		input->kind = INPUT_RECORD;
-	if (input->kind == INPUT_OTHER && is_record(head, input->sum.size_bytes))
+	if (input->kind == INPUT_UNKNOWN && is_record(head, input->sum.size_bytes))
 		input->kind = INPUT_RECORD;
 	return 0;
 }
@@ -380,7 +380,7 @@ static int check_report(struct run *run, const struct input *input, struct pdf_p
 {
 	BUF_AUTO struct buf file;
 	buf_init(&file, (size_t)PDF_SIZE_MAX);
-	int result = verify_load(input, &file, error);
+	int result = verify_load_input(input, &file, error);
 	return result ? result
 	              : pdf_check_along(buf_slice(&file), &run->roots, paths, ret_facts, error);
 }
@@ -396,8 +396,8 @@ static int verify_report(struct run *run, struct input *input)
 	if (result < 0)
 		return verify_add_error(run, input->path, "", FINDING_REPORT_NOT_VALID, result, &error);
 	if (facts.signature.has_timestamp)
-		verify_stated_time(run, input->path, "signature", facts.signing_time_us,
-		                   facts.signature.timestamp.gen_time_us);
+		verify_compare_stated_time(run, input->path, "signature", facts.signing_time_us,
+		                           facts.signature.timestamp.gen_time_us);
 	bind_report(run, input, &facts.binding);
 	if (facts.level_cause[0])
 		verify_add_cause(run, VERIFY_WARNING, input->path, "signature",
@@ -406,7 +406,7 @@ static int verify_report(struct run *run, struct input *input)
 	if (!result && facts.has_document_timestamp)
 		result = verify_note_timestamp(run, &facts.document_timestamp, buf_slice(&paths.timestamp));
 	if (!result && !facts.has_document_timestamp)
-		result = verify_note_unvalidated(run, input->path, "signature", &facts.signature,
+		result = verify_warn_unvalidated(run, input->path, "signature", &facts.signature,
 		                                 &paths.signature);
 	struct reached reached = {
 		.level = facts.level,
@@ -468,7 +468,8 @@ static int ignore_read_error(struct input *input, int status)
 	return status == ERR_IO ? 0 : status;
 }
 
-int verify_one(struct run *run, struct input *input, int (*check)(struct run *, struct input *))
+int verify_check_input(struct run *run, struct input *input,
+                       int (*check)(struct run *, struct input *))
 {
 	return ignore_read_error(input, check(run, input));
 }
@@ -498,12 +499,12 @@ static int check_all(struct run *run)
 	if (!result)
 		result = verify_points_plan(run);
 	if (!result)
-		beside = verify_beside_begin(run);
+		beside = verify_part_worker_begin(run);
 	for (size_t k = beside ? 1 : 0; k < sizeof order / sizeof *order; k++) {
-		for (size_t i = 0; i < run->input_count && !result && !verify_stopped(run); i++)
+		for (size_t i = 0; i < run->input_count && !result && !verify_is_stopped(run); i++)
 			if (run->inputs[i].kind == order[k] && !run->inputs[i].unread)
-				result = verify_one(run, &run->inputs[i], checks[k]);
-		result = verify_beside_end(run, result);
+				result = verify_check_input(run, &run->inputs[i], checks[k]);
+		result = verify_part_worker_end(run, result);
 	}
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_PART)
@@ -524,11 +525,12 @@ static int check_all(struct run *run)
 static void record_run_findings(struct run *run)
 {
 	char span[VERIFY_SPAN_SIZE];
-	verify_span(run->coarsest_us, span);
+	verify_format_span(run->coarsest_us, span);
 	if (run->coarse_timestamps > 0)
 		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_COARSE, run->coarse_timestamps, span);
-	if (run->vague_timestamps > 0)
-		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_NO_ACCURACY, run->vague_timestamps);
+	if (run->timestamps_without_accuracy > 0)
+		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_NO_ACCURACY,
+		           run->timestamps_without_accuracy);
 	if (run->development)
 		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_DEVELOPMENT);
 	if (run->non_qualified)
@@ -540,9 +542,12 @@ static void record_run_findings(struct run *run)
 static int list_files(struct run *run)
 {
 	static const enum verify_kind kinds[] = {
-		[INPUT_OTHER] = VERIFY_OTHER,   [INPUT_ARCHIVE] = VERIFY_ARCHIVE,
-		[INPUT_PART] = VERIFY_PART,     [INPUT_REPORT] = VERIFY_REPORT,
-		[INPUT_RECORD] = VERIFY_RECORD, [INPUT_BUNDLE] = VERIFY_CONTAINER,
+		[INPUT_UNKNOWN] = VERIFY_UNKNOWN_FILE,
+		[INPUT_ARCHIVE] = VERIFY_ARCHIVE,
+		[INPUT_PART] = VERIFY_PART,
+		[INPUT_REPORT] = VERIFY_REPORT,
+		[INPUT_RECORD] = VERIFY_RECORD,
+		[INPUT_BUNDLE] = VERIFY_CONTAINER,
 	};
 	struct verify_file **end = &run->result->files;
 	for (size_t i = 0; i < run->input_count; i++) {
@@ -566,7 +571,7 @@ static int list_files(struct run *run)
 	return OK;
 }
 
-struct input verify_input(const char *path, const char *file)
+struct input verify_make_input(const char *path, const char *file)
 {
 	return (struct input){.path = path,
 	                      .file = file,
@@ -598,7 +603,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	int status = run.inputs ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; i < count && status == 0; i++)
 		run.inputs[i] =
-			verify_input(options && options->names ? options->names[i] : paths[i], paths[i]);
+			verify_make_input(options && options->names ? options->names[i] : paths[i], paths[i]);
 	if (status == 0)
 		status = check_all(&run);
 	if (status == 0)

@@ -106,7 +106,8 @@ struct verify_delay {
 
 /* A file that was given, or that a given container contains. */
 enum verify_kind {
-	VERIFY_OTHER, /* not recognized as a file of this service; an evidence record may cover it */
+	VERIFY_UNKNOWN_FILE, /* not recognized as a file of this service; an evidence record may cover
+	                        it */
 	VERIFY_ARCHIVE,
 	VERIFY_PART,
 	VERIFY_REPORT,
@@ -234,11 +235,11 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 int verify_read_roots(const char *path, struct buf *out, struct error *error) MUST_CHECK;
 enum verify_verdict verify_verdict(const struct verify_result *result);
 /* Returns the first words of the sentence, in capitals: "VALID", "NOT VALID", … */
-const char *verify_word(enum verify_verdict verdict, enum language language);
+const char *verify_verdict_text(enum verify_verdict verdict, enum language language);
 /* Appends the verdict as a sentence for users, with the names of signers and timestamp authorities,
  * without a line end. Returns 0 or ERR_NO_MEMORY. */
-int verify_sentence(const struct verify_result *result, enum language language, struct buf *out)
-	MUST_CHECK;
+int verify_write_sentence(const struct verify_result *result, enum language language,
+                          struct buf *out) MUST_CHECK;
 /* Returns "wrong", "unchecked", "unestablished" or "warning". */
 const char *verify_severity_text(enum verify_severity severity);
 /* Returns the exit status. 0: valid; 1: not valid; 2: intact, but the origin is not established or

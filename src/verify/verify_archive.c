@@ -52,7 +52,7 @@ static int sum_entries(struct archive_check *check)
 	if (!check->sums || !check->summed)
 		return ERR_NO_MEMORY;
 	uint64_t done = 0;
-	for (uint32_t i = 0; i < check->count && !verify_stopped(check->run); i++) {
+	for (uint32_t i = 0; i < check->count && !verify_is_stopped(check->run); i++) {
 		struct error error = {0};
 		char name[ZIP_NAME_MAX + 1];
 		int result = zip_entry_sum(check->zip, zip_at(check->zip, i), &check->sums[i], &error);
@@ -227,7 +227,7 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 	struct error error = {0};
 	const struct zip_entry *entry = zip_at(check->zip, check->count - 1);
 	BUF_AUTO struct buf der;
-	buf_init(&der, CMS_LASTING_SIZE_MAX);
+	buf_init(&der, CMS_LT_SIZE_MAX);
 	struct cms_facts facts;
 	enum level level;
 	char unvalidated[LEVEL_CAUSE_SIZE];
@@ -237,7 +237,7 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 	if (!result && !check->summed[check->count - 2])
 		return 0; /* already a finding; there is no digest to check against */
 	if (!result)
-		result = zip_entry_load(check->zip, entry, CMS_LASTING_SIZE_MAX - 1, &der, &error);
+		result = zip_entry_load(check->zip, entry, CMS_LT_SIZE_MAX - 1, &der, &error);
 	if (!result)
 		result = verify_signature(buf_slice(&der), &check->sums[check->count - 2].sha256,
 		                          &check->run->roots, paths, &facts, &level, unvalidated, &error);
@@ -247,8 +247,8 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 	    facts.signing_time_us != check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
 		wrong(check, ARCHIVE_SIGNATURE_NAME, FINDING_SIGNATURE_TIME_DIFFERS);
 	if (facts.has_timestamp && check->has_manifest)
-		verify_stated_time(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME,
-		                   check->manifest.facts.issued_at_us, facts.timestamp.gen_time_us);
+		verify_compare_stated_time(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME,
+		                           check->manifest.facts.issued_at_us, facts.timestamp.gen_time_us);
 	if (!facts.has_timestamp && check->has_manifest && check->manifest.facts.mode == MODE_LIVE)
 		wrong(check, ARCHIVE_SIGNATURE_NAME, FINDING_SIGNATURE_NO_TIMESTAMP);
 	result = verify_note_signature(check->run, check->input, ARCHIVE_SIGNATURE_NAME, &facts, paths);
@@ -256,7 +256,7 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 		verify_add_cause(check->run, VERIFY_WARNING, check->input->path, ARCHIVE_SIGNATURE_NAME,
 		                 FINDING_SIGNATURE_VALIDATION_OTHER_PATH, unvalidated);
 	else if (!result && level == LEVEL_T)
-		result = verify_note_unvalidated(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME,
+		result = verify_warn_unvalidated(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME,
 		                                 &facts, paths);
 	struct reached reached = {level, facts.signing_time_us, facts.signer.not_after_us};
 	if (facts.has_timestamp)
@@ -284,10 +284,10 @@ static int check_signer_list(struct archive_check *check)
 	const struct zip_entry *entry = zip_find(check->zip, ARCHIVE_SIGNERS_NAME);
 	if (!entry || check->manifest.version < ARCHIVE_VERSION_OF_SIGNERS)
 		return 0;
-	buf_init(&cms, CMS_LASTING_SIZE_MAX);
-	int result = zip_entry_load(check->zip, entry, CMS_LASTING_SIZE_MAX - 1, &cms, &error);
+	buf_init(&cms, CMS_LT_SIZE_MAX);
+	int result = zip_entry_load(check->zip, entry, CMS_LT_SIZE_MAX - 1, &cms, &error);
 	if (!result)
-		result = verify_signers_inside(check->run, check->input, buf_slice(&cms), &error);
+		result = verify_signers_check_embedded(check->run, check->input, buf_slice(&cms), &error);
 	return note(check, ARCHIVE_SIGNERS_NAME, FINDING_SIGNERS_MALFORMED, result, &error);
 }
 
@@ -429,7 +429,7 @@ static int check_frame(struct archive_check *check)
 		              read_manifest(check, &error), &error);
 	if (!result)
 		result = check_asic(check);
-	if (result < 0 || verify_stopped(check->run))
+	if (result < 0 || verify_is_stopped(check->run))
 		return result;
 	result = check_signature(check);
 	if (result < 0 || !check->has_manifest)
@@ -446,7 +446,7 @@ static int check_frame(struct archive_check *check)
 static int check_contents(struct archive_check *check)
 {
 	int result = check_frame(check);
-	if (result < 0 || !check->has_manifest || verify_stopped(check->run))
+	if (result < 0 || !check->has_manifest || verify_is_stopped(check->run))
 		return result;
 	return verify_chain(&(struct chain_input){check->run, check->input, check->zip,
 	                                          &check->manifest, check->modalities,
@@ -471,7 +471,7 @@ int verify_archive(struct run *run, struct input *input)
 	arena_init(&check.document_arena, DOCUMENT_ARENA_MAX);
 	buf_init(&check.scratch, ARCHIVE_MANIFEST_MAX);
 	result = sum_entries(&check);
-	if (!result && !verify_stopped(run))
+	if (!result && !verify_is_stopped(run))
 		result = check_contents(&check);
 	free(check.sums);
 	free(check.summed);

@@ -83,7 +83,7 @@ static int add_input(struct opening *opening, const struct zip_entry *entry,
 	if (!path)
 		return ERR_NO_MEMORY;
 	struct input *input = &inputs[run->input_count];
-	*input = verify_input(path, container->file);
+	*input = verify_make_input(path, container->file);
 	input->container = opening->place + 1;
 	input->offset = entry->offset;
 	input->sum = *sum;
@@ -107,7 +107,7 @@ static int take_all(struct opening *opening, struct error *error)
 	uint32_t end = opening->count - 2;
 	struct buf *manifest = &opening->manifest;
 	struct archive_file listed = {.path = name};
-	archive_asic_begin_record(BUNDLE_RECORD_NAME, manifest);
+	archive_asic_record_begin(BUNDLE_RECORD_NAME, manifest);
 	int result = check_text(opening, 0, slice_of(ARCHIVE_MIMETYPE), error);
 	for (uint32_t i = 1; i < end && !result; i++) {
 		result = take_entry(opening, i, &listed.sum, error);

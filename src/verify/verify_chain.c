@@ -6,7 +6,7 @@
 
 #define FINDINGS_MAX 100 /* findings of VERIFY_WRONG after which the check of a chain ends */
 
-bool chain_given_up(const struct chain *chain)
+bool chain_is_given_up(const struct chain *chain)
 {
 	return chain->run->result->wrong - chain->wrong_before >= FINDINGS_MAX;
 }
@@ -19,8 +19,8 @@ const char *chain_where(struct chain *chain, enum archive_stream stream, const c
 	return where;
 }
 
-int chain_note(struct chain *chain, enum archive_stream stream, int status,
-               const struct error *error)
+int chain_record_error(struct chain *chain, enum archive_stream stream, int status,
+                       const struct error *error)
 {
 	static const enum finding lines[STREAM_COUNT] = {
 		[STREAM_EVENTS] = FINDING_EVENT_MALFORMED,
@@ -39,9 +39,10 @@ int chain_next_line(struct chain *chain, enum archive_stream stream, struct slic
 {
 	struct error error = {0};
 	int result = line_stream_next(chain->streams[stream], ret_line, &error);
-	return result < 0 ? chain_note(chain, stream,
-	                               finding_step(&error, FINDING_LINES_DAMAGED, result), &error)
-	                  : result;
+	return result < 0
+	           ? chain_record_error(chain, stream,
+	                                finding_set_step(&error, FINDING_LINES_DAMAGED, result), &error)
+	           : result;
 }
 
 /* Checks that every stream is at its end. */
@@ -91,7 +92,7 @@ static void warn_long_delay(struct chain *chain)
 		return;
 	time_format(delay->received_at_us, received);
 	time_format(delay->gen_time_us, given);
-	verify_span(delay_us, span);
+	verify_format_span(delay_us, span);
 	verify_add(chain->run, VERIFY_WARNING, delay->path, "", FINDING_SEGMENT_LONG_AFTER_RECEPTION,
 	           delay->sequence, received, given, span);
 }
@@ -103,14 +104,14 @@ static void warn_uncovered_events(struct chain *chain)
 	const struct verify_delay *passed = &chain->passed;
 	char received[TIME_TEXT_SIZE], given[TIME_TEXT_SIZE], between[TIME_TEXT_SIZE];
 	char span[VERIFY_SPAN_SIZE];
-	if (chain->passed_segments == 0)
+	if (chain->uncovered_segments == 0)
 		return;
 	time_format(passed->received_at_us, received);
 	time_format(passed->between_us, between);
 	time_format(passed->gen_time_us, given);
-	verify_span(passed->between_us - passed->received_at_us, span);
+	verify_format_span(passed->between_us - passed->received_at_us, span);
 	verify_add(chain->run, VERIFY_WARNING, passed->path, "", FINDING_SEGMENT_PASSED_OVER,
-	           chain->passed_segments, passed->sequence, received, between, span, given);
+	           chain->uncovered_segments, passed->sequence, received, between, span, given);
 }
 
 /* Warns about the times in a valid archive. */
@@ -125,8 +126,8 @@ static void warn_times(struct chain *chain)
 	if (chain->uncompared_segments > 0)
 		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_CLOCK_NOT_COMPARED,
 		           chain->uncompared_segments, chain->segments);
-	chain_tell_pairs(chain);
-	chain_tell_ended(chain);
+	chain_warn_pairs(chain);
+	chain_warn_expired(chain);
 	if (!delay->sequence)
 		return;
 	int64_t delay_us = delay->gen_time_us - delay->received_at_us;
@@ -144,7 +145,7 @@ static int walk(struct chain *chain)
 	verify_receipt_hash(chain->run, chain->facts->input, chain->range->first_sequence - 1,
 	                    &chain->manifest->previous_chain_hash);
 	while (chain->range->mode == MODE_LIVE && result == 1)
-		result = chain_take_segment(chain);
+		result = chain_check_segment(chain);
 	if (result < 0)
 		return result;
 	bool sealed = chain->range->mode == MODE_TEST ||
@@ -155,9 +156,9 @@ static int walk(struct chain *chain)
 		           chain->segment_seen ? chain->next_segment_sequence
 		                               : chain->range->first_sequence);
 	do
-		result = chain->next_sequence > chain->range->last_sequence || chain_given_up(chain)
+		result = chain->next_sequence > chain->range->last_sequence || chain_is_given_up(chain)
 		             ? 0
-		             : chain_take_event(chain);
+		             : chain_check_event(chain);
 	while (result == 1);
 	if (!result)
 		result = chain_finish_parts(chain);
@@ -199,9 +200,9 @@ int verify_chain(const struct chain_input *facts)
 		result =
 			line_stream_open(facts->zip, (enum archive_stream)i, ahead, &chain.streams[i], NULL);
 	if (!result)
-		result = chain_take_objects(&chain);
+		result = chain_read_objects(&chain);
 	if (!result)
-		result = chain_take_renewals(&chain);
+		result = chain_read_renewals(&chain);
 	if (!result)
 		result = walk(&chain);
 	for (int i = 0; i < STREAM_COUNT; i++)

@@ -22,7 +22,7 @@ struct round_state {
 };
 
 /* Result of the comparison of the two timestamps of a round, over all such rounds. */
-struct pair_state {
+struct pair_comparison {
 	uint64_t divergent; /* rounds that differ by more than VERIFY_DIVERGENCE_MAX_US */
 	uint64_t dependent; /* rounds with both timestamps of one authority */
 	int64_t widest_us;
@@ -77,7 +77,7 @@ struct chain {
 	int64_t segment_sequence;       /* sequence of that event */
 	struct verify_delay delay;      /* the longest delay */
 	struct verify_delay passed;     /* longest delay of an event missed by an earlier timestamp */
-	uint64_t passed_segments;       /* number of segments with such an event */
+	uint64_t uncovered_segments;    /* number of segments with such an event */
 	uint64_t segments, unsynchronized_segments, uncompared_segments;
 	bool *config_used;
 	uint64_t without_part; /* number of content events that are in no part */
@@ -87,7 +87,7 @@ struct chain {
 	bool segment_seen;
 	struct sha256 seal_hash; /* of the previous segment */
 	struct round_state round, previous_round;
-	struct pair_state pairs; /* comparison of the two timestamps of rounds */
+	struct pair_comparison pairs; /* comparison of the two timestamps of rounds */
 
 	struct object_state *objects; /* sorted by SHA-256 */
 	size_t object_count, object_bytes;
@@ -107,7 +107,7 @@ struct chain {
 };
 
 /* Returns whether the check of this chain ends because of too many findings. */
-bool chain_given_up(const struct chain *chain);
+bool chain_is_given_up(const struct chain *chain);
 /* Formats the line last read of a stream: "events/events-000001.ndjson.gz line 17 member hash".
  * `member` may be NULL. Returns `where`. */
 const char *chain_where(struct chain *chain, enum archive_stream stream, const char *member,
@@ -118,8 +118,8 @@ const char *chain_where(struct chain *chain, enum archive_stream stream, const c
 	                  chain_where(chain, stream, member, (char[CHAIN_WHERE_MAX]){0}), finding,     \
 	                  finding##_EN, finding##_ES)
 /* Records the failure to read a line. */
-int chain_note(struct chain *chain, enum archive_stream stream, int status,
-               const struct error *error) MUST_CHECK;
+int chain_record_error(struct chain *chain, enum archive_stream stream, int status,
+                       const struct error *error) MUST_CHECK;
 /* Returns 1 with a line, or 0 at the end or if the stream is damaged, which is recorded. */
 int chain_next_line(struct chain *chain, enum archive_stream stream, struct slice *ret_line)
 	MUST_CHECK;
@@ -127,22 +127,22 @@ int chain_next_line(struct chain *chain, enum archive_stream stream, struct slic
 /* ---- verify_chain_events.c ---- */
 /* Reads and checks the next event. Returns 1 and sets chain->chain_hash to its chain hash, or 0
  * after the last event. */
-int chain_take_event(struct chain *chain) MUST_CHECK;
+int chain_check_event(struct chain *chain) MUST_CHECK;
 /* Does the same for an event outside the range, for which the archive contains only the chain hash.
  */
-int chain_take_leaf(struct chain *chain, int64_t sequence) MUST_CHECK;
+int chain_check_leaf(struct chain *chain, int64_t sequence) MUST_CHECK;
 
 /* ---- verify_chain_seals.c ---- */
 /* Reads and checks the next segment with its events, its seal and its round. Returns 1, or 0 after
  * the last segment. */
-int chain_take_segment(struct chain *chain) MUST_CHECK;
+int chain_check_segment(struct chain *chain) MUST_CHECK;
 
 /* Records warnings about rounds whose two timestamps diverge or come from one authority. */
-void chain_tell_pairs(struct chain *chain);
+void chain_warn_pairs(struct chain *chain);
 
 /* ---- verify_objects.c ---- */
 /* Reads all validation objects, before all other streams. Errors in them are recorded. */
-int chain_take_objects(struct chain *chain) MUST_CHECK;
+int chain_read_objects(struct chain *chain) MUST_CHECK;
 /* Appends the certificates to which a token refers (see struct timestamp_path), and marks all
  * objects to which it refers. Returns ERR_INVALID_EVIDENCE if one is missing. */
 int chain_find_path(struct chain *chain, const struct archive_token *token, struct buf *out,
@@ -156,7 +156,7 @@ const struct object_state *chain_find_object(const struct chain *chain,
 
 /* ---- verify_renewals.c ---- */
 /* Reads and verifies all archive timestamps, before the rounds. Errors in them are recorded. */
-int chain_take_renewals(struct chain *chain) MUST_CHECK;
+int chain_read_renewals(struct chain *chain) MUST_CHECK;
 /* Returns the archive timestamp with that number; NULL: not found. */
 const struct stamp_state *chain_find_stamp(struct chain *chain, int64_t number);
 /* Finds the archive timestamp that covers a token; NULL: the token states none. Returns 0 or
@@ -166,10 +166,10 @@ int chain_follow_renewal(struct chain *chain, const struct archive_renewal *rene
                          struct error *error) MUST_CHECK;
 /* Returns the time, in addition to the token's own, at which the certificates of the token must be
  * good; TIME_NONE: none. */
-int64_t chain_judged_as_of(int64_t gen_time_us, const struct stamp_state *stamp);
+int64_t chain_judgement_time(int64_t gen_time_us, const struct stamp_state *stamp);
 /* Records, after all rounds, the archive timestamps to which no token refers. */
 void chain_check_renewals(struct chain *chain);
-void chain_tell_ended(struct chain *chain);
+void chain_warn_expired(struct chain *chain);
 
 /* ---- verify_revocations.c ---- */
 /* Judges the certificates of a token by the revocation data to which it refers, after
@@ -180,14 +180,14 @@ int chain_judge_revocations(struct chain *chain, const struct archive_token *tok
                             struct error *error) MUST_CHECK;
 /* Changes a verdict from revoked to open if the revocation took effect after `stamp` renewed the
  * token. `stamp` NULL: the token was not renewed. */
-void chain_leave_past(const struct stamp_state *stamp, struct token_verdict *verdict);
+void chain_ignore_later_revocation(const struct stamp_state *stamp, struct token_verdict *verdict);
 /* Records warnings about the revoked timestamps of a round. Returns whether all of them were
  * revoked. */
-bool chain_tell_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count);
+bool chain_warn_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count);
 
 /* ---- verify_chain_parts.c ---- */
 /* Compares a content event with the next line of the index of its part. */
-int chain_follow_part(struct chain *chain, const struct event_facts *event) MUST_CHECK;
+int chain_compare_part(struct chain *chain, const struct event_facts *event) MUST_CHECK;
 /* Records, after the last event, the remaining index lines of the parts, which have no event. */
 int chain_finish_parts(struct chain *chain) MUST_CHECK;
 void chain_close_part(struct chain *chain);

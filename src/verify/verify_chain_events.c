@@ -96,10 +96,10 @@ static int read_event(struct chain *chain, struct slice line, const struct sha25
 		return result;
 	check_event(chain, &event);
 	verify_receipt_event(chain->run, chain->facts->input, &event, hash);
-	return event.declaration.modality == MODALITY_CONTENT ? chain_follow_part(chain, &event) : 0;
+	return event.declaration.modality == MODALITY_CONTENT ? chain_compare_part(chain, &event) : 0;
 }
 
-int chain_take_event(struct chain *chain)
+int chain_check_event(struct chain *chain)
 {
 	struct slice line;
 	int result = chain->events_ended ? 0 : chain_next_line(chain, STREAM_EVENTS, &line);
@@ -111,7 +111,7 @@ int chain_take_event(struct chain *chain)
 	struct error error = {0};
 	result = read_event(chain, line, &hash, &error);
 	if (result < 0)
-		result = chain_note(chain, STREAM_EVENTS, result, &error);
+		result = chain_record_error(chain, STREAM_EVENTS, result, &error);
 	verify_existence_event(chain->run, &hash);
 	verify_point_event(chain->run, chain->facts->input, chain->next_sequence, &hash,
 	                   !result ? chain->received_at_us : TIME_NONE);
@@ -127,7 +127,7 @@ int chain_take_event(struct chain *chain)
 	return result < 0 ? result : 1;
 }
 
-int chain_take_leaf(struct chain *chain, int64_t sequence)
+int chain_check_leaf(struct chain *chain, int64_t sequence)
 {
 	struct slice line;
 	int result = chain_next_line(chain, STREAM_LEAVES, &line);
@@ -146,7 +146,7 @@ int chain_take_leaf(struct chain *chain, int64_t sequence)
 	if (!result && found != sequence)
 		result = finding_fail(&error, FINDING_LEAF_SEQUENCE, found, sequence);
 	if (result < 0) {
-		result = chain_note(chain, STREAM_LEAVES, result, &error);
+		result = chain_record_error(chain, STREAM_LEAVES, result, &error);
 		return result < 0 ? result : 0;
 	}
 	if (sequence == chain->range->first_sequence - 1 &&

@@ -58,7 +58,7 @@ static int open_part(struct chain *chain)
 		return 0;
 	}
 	const struct input *input = chain->part_input;
-	int result = verify_beside_wait(chain->run, input);
+	int result = verify_part_worker_wait(chain->run, input);
 	if (result < 0)
 		return result;
 	if (input->sum.size_bytes != part->size_bytes ||
@@ -76,7 +76,7 @@ static int open_part(struct chain *chain)
 	return result < 0 ? note_part(chain, "", result, &error) : 0;
 }
 
-int chain_follow_part(struct chain *chain, const struct event_facts *event)
+int chain_compare_part(struct chain *chain, const struct event_facts *event)
 {
 	int result = 0;
 	while (!result && chain->part < chain->range->part_count &&

@@ -25,13 +25,13 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 		result = chain_follow_renewal(chain, &token->renewal, token->token, &stamp, error);
 	if (!result)
 		result = timestamp_verify_token_at(token->token, &imprint, chain->run->roots.timestamps,
-		                                   &path, chain_judged_as_of(token->gen_time_us, stamp),
+		                                   &path, chain_judgement_time(token->gen_time_us, stamp),
 		                                   ret_facts, error);
-	(void)finding_step(error, FINDING_TOKEN_NOT_VALID, result);
+	(void)finding_set_step(error, FINDING_TOKEN_NOT_VALID, result);
 	if (!result)
 		result = verify_note_timestamp(chain->run, ret_facts, buf_slice(&complete));
 	if (!result)
-		result = finding_step(
+		result = finding_set_step(
 			error, FINDING_TOKEN_REVOCATIONS_NOT_VALID,
 			chain_judge_revocations(chain, token, buf_slice(&known), ret_verdict, error));
 	if (result < 0)
@@ -42,7 +42,7 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 		return finding_fail(error, FINDING_TOKEN_TIME_DIFFERS);
 	if (stamp && stamp->gen_time_us < token->gen_time_us)
 		return finding_fail(error, FINDING_RENEWAL_OLDER);
-	chain_leave_past(stamp, ret_verdict);
+	chain_ignore_later_revocation(stamp, ret_verdict);
 	int64_t until_us = stamp ? stamp->until_us : ret_facts->authority.not_after_us;
 	if (chain->round.until_us < until_us)
 		chain->round.until_us = until_us;
@@ -55,7 +55,7 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 static void compare_tokens(struct chain *chain, const char *round_id,
                            const struct timestamp_facts facts[ARCHIVE_TOKENS_MAX])
 {
-	struct pair_state *pairs = &chain->pairs;
+	struct pair_comparison *pairs = &chain->pairs;
 	int64_t apart_us = facts[1].gen_time_us - facts[0].gen_time_us;
 	apart_us = apart_us < 0 ? -apart_us : apart_us;
 	pairs->divergent += apart_us > VERIFY_DIVERGENCE_MAX_US;
@@ -70,15 +70,15 @@ static void compare_tokens(struct chain *chain, const char *round_id,
 	}
 }
 
-void chain_tell_pairs(struct chain *chain)
+void chain_warn_pairs(struct chain *chain)
 {
-	const struct pair_state *pairs = &chain->pairs;
+	const struct pair_comparison *pairs = &chain->pairs;
 	const char *path = chain->facts->input->path;
 	if (pairs->divergent > 0) {
 		char times[ARCHIVE_TOKENS_MAX][TIME_TEXT_SIZE], span[VERIFY_SPAN_SIZE];
 		for (size_t i = 0; i < ARCHIVE_TOKENS_MAX; i++)
 			time_format(pairs->gen_times_us[i], times[i]);
-		verify_span(pairs->widest_us, span);
+		verify_format_span(pairs->widest_us, span);
 		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_ROUND_TIMES_DIVERGE,
 		           pairs->divergent, pairs->round_id, span, times[0], pairs->names[0], times[1],
 		           pairs->names[1]);
@@ -135,7 +135,7 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 		result = check_token(chain, &round.root, &round.tokens[i], &facts[i], &verdicts[i], error);
 	if (result < 0)
 		return result;
-	state->revoked = chain_tell_revoked(chain, verdicts, round.token_count);
+	state->revoked = chain_warn_revoked(chain, verdicts, round.token_count);
 	chain->run->development |= first->kind == AUTHORITY_DEVELOPMENT;
 	chain->run->non_qualified |= first->kind == AUTHORITY_NON_QUALIFIED;
 	if (round.token_count == ARCHIVE_TOKENS_MAX)
@@ -155,7 +155,7 @@ static int take_round(struct chain *chain)
 	struct error error = {0};
 	result = read_round(chain, line, &error);
 	if (result < 0)
-		result = chain_note(chain, STREAM_ROUNDS, result, &error);
+		result = chain_record_error(chain, STREAM_ROUNDS, result, &error);
 	return result < 0 ? result : 1;
 }
 
@@ -166,7 +166,7 @@ static int find_round(struct chain *chain, const char *round_id)
 	for (int skipped = 0;; skipped++) {
 		if (chain->round.usable && strcmp(chain->round.round_id, round_id) == 0)
 			return 1;
-		int result = chain_given_up(chain) ? 0 : take_round(chain);
+		int result = chain_is_given_up(chain) ? 0 : take_round(chain);
 		if (result < 0)
 			return result;
 		if (!result) {
@@ -195,7 +195,7 @@ static void note_delay(struct chain *chain)
 		chain->delay = delay;
 	if (!between || delay.between_us - received_us <= VERIFY_CLOCK_TOLERANCE_US)
 		return;
-	chain->passed_segments++;
+	chain->uncovered_segments++;
 	if (!chain->passed.sequence ||
 	    delay.between_us - received_us > chain->passed.between_us - chain->passed.received_at_us)
 		chain->passed = delay;
@@ -286,10 +286,10 @@ static int collect(struct chain *chain, const struct seal_document *seal)
 	for (int64_t sequence = seal->first_sequence; sequence <= seal->last_sequence; sequence++) {
 		bool inside =
 			sequence >= chain->range->first_sequence && sequence <= chain->range->last_sequence;
-		int result = inside ? chain_take_event(chain) : chain_take_leaf(chain, sequence);
+		int result = inside ? chain_check_event(chain) : chain_check_leaf(chain, sequence);
 		if (result < 0)
 			return result;
-		if (!result || chain_given_up(chain)) {
+		if (!result || chain_is_given_up(chain)) {
 			if (inside)
 				chain_wrong_at(chain, STREAM_SEALS, NULL, FINDING_SEGMENT_EVENTS_UNREAD);
 			else
@@ -333,7 +333,7 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 	check_seal(chain, seal);
 	chain->segments++;
 	chain->unsynchronized_segments += !seal->clock.synchronized;
-	chain->uncompared_segments += strcmp(seal->clock.source, SEAL_CLOCK_NOT_COMPARED) == 0;
+	chain->uncompared_segments += strcmp(seal->clock.source, SEAL_CLOCK_UNVERIFIED) == 0;
 	chain->segment_received_at_us = TIME_NONE;
 	int result = collect(chain, seal);
 	if (result <= 0)
@@ -375,10 +375,10 @@ int verify_read_segment(struct arena *arena, struct slice line, struct buf *scra
 	return verify_canonical(line, scratch, error);
 }
 
-int chain_take_segment(struct chain *chain)
+int chain_check_segment(struct chain *chain)
 {
 	struct slice line;
-	int result = chain_given_up(chain) ? 0 : chain_next_line(chain, STREAM_SEALS, &line);
+	int result = chain_is_given_up(chain) ? 0 : chain_next_line(chain, STREAM_SEALS, &line);
 	if (result <= 0)
 		return result;
 	struct error error = {0};
@@ -386,6 +386,6 @@ int chain_take_segment(struct chain *chain)
 	arena_reset(&chain->seal_arena);
 	result = verify_read_segment(&chain->seal_arena, line, &chain->scratch, &segment, &error);
 	if (result < 0)
-		return chain_note(chain, STREAM_SEALS, result, &error);
+		return chain_record_error(chain, STREAM_SEALS, result, &error);
 	return check_segment(chain, &segment);
 }

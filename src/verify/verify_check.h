@@ -9,7 +9,7 @@
 #define VERIFY_SPAN_SIZE 32
 
 enum input_kind {
-	INPUT_OTHER,
+	INPUT_UNKNOWN,
 	INPUT_ARCHIVE,
 	INPUT_PART,
 	INPUT_REPORT,
@@ -67,8 +67,8 @@ struct run {
 	struct arena arena;   /* memory of the inputs' members */
 	struct point *points; /* sorted; verify_points.c */
 	size_t point_count;
-	void *sealed;                  /* search tree of documents; verify_points.c */
-	struct kept_receipt *receipts; /* sorted; verify_receipts.c */
+	void *sealed;                    /* search tree of documents; verify_points.c */
+	struct loaded_receipt *receipts; /* sorted; verify_receipts.c */
 	size_t receipt_count;
 	struct arena receipt_arena;
 	struct signer_lists *signer_lists; /* NULL: none were given; verify_signers.c */
@@ -77,12 +77,12 @@ struct run {
 	struct input **others; /* of no known kind, sorted by digest; verify_existence.c */
 	size_t other_count;
 	struct sums *sums;       /* concurrent computation of the inputs' digests; NULL: not used */
-	struct beside *beside;   /* concurrent check of the parts; NULL: not used */
+	struct part_worker *beside;   /* concurrent check of the parts; NULL: not used */
 	struct arena part_arena; /* memory of the inputs' members that the concurrent check set */
-	bool development, non_qualified; /* whether such timestamps were found */
-	uint64_t vague_timestamps;       /* without a stated accuracy */
-	uint64_t coarse_timestamps;      /* less accurate than VERIFY_ACCURACY_MAX_US */
-	uint64_t later_timestamps;       /* issued after the time of the check */
+	bool development, non_qualified;      /* whether such timestamps were found */
+	uint64_t timestamps_without_accuracy; /* without a stated accuracy */
+	uint64_t coarse_timestamps;           /* less accurate than VERIFY_ACCURACY_MAX_US */
+	uint64_t later_timestamps;            /* issued after the time of the check */
 	int64_t coarsest_us;
 	uint64_t signatures;     /* of archives and reports, timestamps not counted */
 	uint64_t digested_files; /* files that were read again for evidence records */
@@ -104,14 +104,14 @@ void verify_add_cause(struct run *run, enum verify_severity severity, const char
  * characters, characters that change the direction of writing, and bytes that are not UTF-8. */
 void verify_make_visible(char *text);
 /* Records a failed step. Invalid evidence is recorded as wrong, any other failure as unchecked. The
- * finding is the one in the error (finding_fail, finding_step), or else `finding`, which has no
+ * finding is the one in the error (finding_fail, finding_set_step), or else `finding`, which has no
  * placeholders, followed by the cause of the error. Returns 0; ERR_NO_MEMORY if the run cannot
  * continue; or ERR_IO, recorded, if the file cannot be read. The check of that file ends then,
  * because data missing in its unread part would cause false findings. */
 int verify_add_error(struct run *run, const char *path, const char *where, enum finding finding,
                      int status, const struct error *error) MUST_CHECK;
 /* Returns whether the check can stop because a finding of VERIFY_WRONG suffices. */
-bool verify_stopped(const struct run *run);
+bool verify_is_stopped(const struct run *run);
 /* Reports progress to the caller. Returns a negative value if the check must end. */
 int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total) MUST_CHECK;
 /* Records the signer of a verified signature of an input, and its timestamp. Records a finding if
@@ -161,8 +161,8 @@ void verify_signers_judge(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts);
 /* Checks the list that an archive contains, after verify_note_signature of that archive: the list
  * itself, and against the archive's signature. Returns an error if the list itself is invalid. */
-int verify_signers_inside(struct run *run, const struct input *archive, struct slice cms,
-                          struct error *error) MUST_CHECK;
+int verify_signers_check_embedded(struct run *run, const struct input *archive, struct slice cms,
+                                  struct error *error) MUST_CHECK;
 
 /* ---- who is qualified (verify_qualified.c) ---- */
 
@@ -179,10 +179,10 @@ bool verify_is_later(const struct run *run, int64_t time_us);
 void verify_times_conclude(struct run *run);
 
 /* Writes a time span in the same form for both languages: "61 s", "30 h", "12 d". */
-void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE]);
+void verify_format_span(int64_t span_us, char text[VERIFY_SPAN_SIZE]);
 /* Compares the signing time stated by the signer with the timestamp of the signature. */
-void verify_stated_time(struct run *run, const char *path, const char *where, int64_t stated_us,
-                        int64_t gen_time_us);
+void verify_compare_stated_time(struct run *run, const char *path, const char *where,
+                                int64_t stated_us, int64_t gen_time_us);
 
 /* The lines of a stream of gzip files ("events/events-000001.ndjson.gz", …) or of one uncompressed
  * entry. */
@@ -283,7 +283,7 @@ int verify_signature(struct slice cms, const struct sha256 *signed_digest,
 
 /* Records a warning for a valid signature of level T if its certificates name sources of revocation
  * data but the file contains none. Returns 0 or ERR_NO_MEMORY. */
-int verify_note_unvalidated(struct run *run, const char *path, const char *where,
+int verify_warn_unvalidated(struct run *run, const char *path, const char *where,
                             const struct cms_facts *facts, const struct cms_paths *paths)
 	MUST_CHECK;
 
@@ -292,7 +292,7 @@ int verify_note_unvalidated(struct run *run, const char *path, const char *where
 int verify_open_file(const struct input *input, int *ret_file, struct error *error) MUST_CHECK;
 /* Appends the whole input. Returns ERR_IO if it differs from the digested file,
  * ERR_INVALID_EVIDENCE if it exceeds the limit of `out`. */
-int verify_load(const struct input *input, struct buf *out, struct error *error) MUST_CHECK;
+int verify_load_input(const struct input *input, struct buf *out, struct error *error) MUST_CHECK;
 /* Opens an input again. Returns ERR_IO if it is not the file that was digested. */
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 	MUST_CHECK;
@@ -304,18 +304,18 @@ int verify_part(struct run *run, struct input *input) MUST_CHECK;
 int verify_record(struct run *run, struct input *input) MUST_CHECK;
 
 /* Checks one input. A read error does not end the check of the other inputs. */
-int verify_one(struct run *run, struct input *input, int (*check)(struct run *, struct input *))
-	MUST_CHECK;
+int verify_check_input(struct run *run, struct input *input,
+                       int (*check)(struct run *, struct input *)) MUST_CHECK;
 
 /* ---- concurrent check of the parts (verify_beside.c) ---- */
 
 /* Starts the concurrent check. Returns false if the parts must be checked before the archive. */
-bool verify_beside_begin(struct run *run) MUST_CHECK;
+bool verify_part_worker_begin(struct run *run) MUST_CHECK;
 /* Blocks until a part is checked. Returns 0 or an error of verify_progress. */
-int verify_beside_wait(struct run *run, const struct input *input) MUST_CHECK;
+int verify_part_worker_wait(struct run *run, const struct input *input) MUST_CHECK;
 /* Ends the concurrent check before reports and records are checked. A `status` other than 0 cancels
  * it. */
-int verify_beside_end(struct run *run, int status) MUST_CHECK;
+int verify_part_worker_end(struct run *run, int status) MUST_CHECK;
 
 /* ---- files of no known kind (verify_existence.c) ---- */
 
@@ -330,7 +330,7 @@ int verify_existence_conclude(struct run *run) MUST_CHECK;
 /* ---- containers (verify_bundle.c) ---- */
 
 /* Returns an input without known properties. `path` is its name in findings. */
-struct input verify_input(const char *path, const char *file);
+struct input verify_make_input(const char *path, const char *file);
 /* Checks the container at that position and appends its files to the inputs, which may move in
  * memory. Returns 0, ERR_NO_MEMORY, or ERR_IO, which is recorded. */
 int verify_bundle(struct run *run, size_t place) MUST_CHECK;

@@ -21,14 +21,14 @@ int verify_existence_plan(struct run *run)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < run->input_count; i++)
-		count += run->inputs[i].kind == INPUT_OTHER && !run->inputs[i].unread;
+		count += run->inputs[i].kind == INPUT_UNKNOWN && !run->inputs[i].unread;
 	if (count == 0)
 		return 0;
 	run->others = calloc(count, sizeof(struct input *));
 	if (!run->others)
 		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < run->input_count; i++)
-		if (run->inputs[i].kind == INPUT_OTHER && !run->inputs[i].unread)
+		if (run->inputs[i].kind == INPUT_UNKNOWN && !run->inputs[i].unread)
 			run->others[run->other_count++] = &run->inputs[i];
 	qsort(run->others, run->other_count, sizeof(struct input *), compare_others);
 	return 0;
@@ -61,7 +61,7 @@ static int recognize_event(const struct input *input, bool *ret_event)
 	buf_init(&text, ARCHIVE_LINE_MAX + 1);
 	buf_init(&canonical, ARCHIVE_LINE_MAX + 1);
 	arena_init(&arena, EVENT_ARENA_MAX);
-	int result = verify_load(input, &text, &error);
+	int result = verify_load_input(input, &text, &error);
 	if (!result)
 		result = archive_read_event(&arena, buf_slice(&text), &event, &error);
 	if (!result) {
@@ -113,7 +113,7 @@ int verify_existence_conclude(struct run *run)
 	int result = 0;
 	for (size_t i = 0; i < run->input_count && !result; i++) {
 		const struct input *input = &run->inputs[i];
-		if (input->kind != INPUT_OTHER || input->unread)
+		if (input->kind != INPUT_UNKNOWN || input->unread)
 			continue;
 		if (!input->covered)
 			record_not_covered(run, input);

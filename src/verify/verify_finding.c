@@ -34,7 +34,7 @@ static void name(struct error *error, enum finding finding)
 	error->message = (enum message)((int)MSG_COUNT + (int)finding);
 }
 
-enum finding finding_of(const struct error *error)
+enum finding finding_of_error(const struct error *error)
 {
 	int number = (int)error->message - (int)MSG_COUNT;
 	return number > 0 && number < (int)FINDING_COUNT ? (enum finding)number : FINDING_NONE;
@@ -68,9 +68,9 @@ int finding_set(struct error *error, int status, enum finding finding, const cha
 	return result;
 }
 
-int finding_step(struct error *error, enum finding finding, int status)
+int finding_set_step(struct error *error, enum finding finding, int status)
 {
-	if (error && status < 0 && !finding_of(error))
+	if (error && status < 0 && !finding_of_error(error))
 		name(error, finding);
 	return status;
 }

@@ -34,7 +34,7 @@ const char *finding_code(enum finding finding);
 const char *finding_sentence(enum finding finding, enum language language);
 
 /* Returns the finding of an error made by the functions below; FINDING_NONE: another error. */
-enum finding finding_of(const struct error *error);
+enum finding finding_of_error(const struct error *error);
 /* Sets an error to a finding, with the sentence in both languages. `finding` is the name of an
  * enumerator. Returns ERR_INVALID_EVIDENCE, or `status`. */
 #define finding_fail(error, finding, ...)                                                          \
@@ -51,6 +51,6 @@ int finding_set_list(struct error *error, int status, enum finding finding, cons
 	__attribute__((format(printf, 4, 0), format(printf, 5, 0)));
 /* Sets the finding of an error to the failed step, unless the error already has a finding. Returns
  * `status`. */
-int finding_step(struct error *error, enum finding finding, int status);
+int finding_set_step(struct error *error, enum finding finding, int status);
 
 #endif

@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "verify/stream_text.h"
 #include "verify/verify_check.h"
-#include "verify/verify_text.h"
 
 #define OUTPUT_SIZE ((size_t)ARCHIVE_LINE_MAX + TEXT_BLOCK_SIZE)
 

@@ -59,7 +59,7 @@ static int take_object(struct chain *chain, struct slice line, struct error *err
 	return 0;
 }
 
-int chain_take_objects(struct chain *chain)
+int chain_read_objects(struct chain *chain)
 {
 	struct slice line;
 	arena_init(&chain->object_arena, ARCHIVE_OBJECTS_BYTES_MAX + ARCHIVE_OBJECTS_MAX * 16);
@@ -69,8 +69,8 @@ int chain_take_objects(struct chain *chain)
 		struct error error = {0};
 		result = take_object(chain, line, &error);
 		if (result < 0)
-			result = chain_note(chain, STREAM_VALIDATION, result, &error);
-		if (result < 0 || chain_given_up(chain))
+			result = chain_record_error(chain, STREAM_VALIDATION, result, &error);
+		if (result < 0 || chain_is_given_up(chain))
 			return result;
 		result = chain_next_line(chain, STREAM_VALIDATION, &line);
 	}

@@ -88,7 +88,7 @@ static int check_entries(struct part_check *check)
 		if (result < 0) {
 			const char *where = line_stream_where(check->index);
 			if (broken)
-				result = finding_step(&error, FINDING_LINES_DAMAGED, result);
+				result = finding_set_step(&error, FINDING_LINES_DAMAGED, result);
 			int fatal = verify_add_error(run, path, where, FINDING_PART_MALFORMED, result, &error);
 			if (fatal < 0)
 				return fatal;

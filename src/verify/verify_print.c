@@ -58,7 +58,7 @@ static void print_listed(const struct list_answer *listed, struct json_writer *w
 	json_text(writer, "provider", listed->provider[0] ? listed->provider : NULL);
 	json_text(writer, "reason", listed->reason);
 	json_text(writer, "service", listed->service[0] ? listed->service : NULL);
-	json_text(writer, "standing", list_standing_text(listed->standing));
+	json_text(writer, "standing", list_status_text(listed->standing));
 	json_end_object(writer);
 }
 
@@ -201,7 +201,7 @@ static void print_verdict(const struct verify_result *result, struct json_writer
 		BUF_AUTO struct buf sentence;
 		buf_init(&sentence, SENTENCE_MAX);
 		json_text(writer, texts[i].name,
-		          verify_sentence(result, texts[i].language, &sentence) ? "" : sentence.data);
+		          verify_write_sentence(result, texts[i].language, &sentence) ? "" : sentence.data);
 	}
 	json_end_object(writer);
 }
@@ -357,9 +357,9 @@ static void show_sentence(const struct verify_result *result, enum language lang
 {
 	BUF_AUTO struct buf sentence;
 	buf_init(&sentence, SENTENCE_MAX);
-	bool has_sentence = verify_sentence(result, language, &sentence) == OK;
+	bool has_sentence = verify_write_sentence(result, language, &sentence) == OK;
 	fprintf(out, "%s\n",
-	        has_sentence ? sentence.data : verify_word(verify_verdict(result), language));
+	        has_sentence ? sentence.data : verify_verdict_text(verify_verdict(result), language));
 }
 
 static void show_findings(const struct verify_result *result, bool spanish, FILE *out)
@@ -383,7 +383,7 @@ static void show_delay(const struct verify_delay *delay, bool spanish, FILE *out
 	char span[VERIFY_SPAN_SIZE], between[TIME_TEXT_SIZE];
 	if (!delay->sequence)
 		return;
-	verify_span(delay->gen_time_us - delay->received_at_us, span);
+	verify_format_span(delay->gen_time_us - delay->received_at_us, span);
 	fprintf(out,
 	        spanish
 	            ? "mayor tiempo desde la recepción hasta el primer sello de tiempo que la cubre: "
@@ -439,7 +439,7 @@ static void print_text(const struct verify_result *result, enum language languag
 	        "%s: comprobados %" PRIu64 " eventos, %" PRIu64 " segmentos, %" PRIu64
 	        " sellos de tiempo, %" PRIu64 " archivos, %" PRIu64 " partes de contenido y %" PRIu64
 	        " informes.%s\n",
-	        verify_word(verdict, LANGUAGE_SPANISH), counts->events, counts->segments,
+	        verify_verdict_text(verdict, LANGUAGE_SPANISH), counts->events, counts->segments,
 	        counts->timestamps, counts->files, counts->parts, counts->reports,
 	        verdict == VERIFY_VALID
 	            ? " Firmantes y autoridades de sellado conducen a las raíces de confianza."
@@ -447,7 +447,7 @@ static void print_text(const struct verify_result *result, enum language languag
 	fprintf(out,
 	        "%s: %" PRIu64 " events, %" PRIu64 " segments, %" PRIu64 " timestamps, %" PRIu64
 	        " files, %" PRIu64 " content parts and %" PRIu64 " reports checked.%s\n",
-	        verify_word(verdict, LANGUAGE_ENGLISH), counts->events, counts->segments,
+	        verify_verdict_text(verdict, LANGUAGE_ENGLISH), counts->events, counts->segments,
 	        counts->timestamps, counts->files, counts->parts, counts->reports,
 	        verdict == VERIFY_VALID
 	            ? " Signers and timestamp authorities lead to the trusted roots."

@@ -35,8 +35,8 @@ static int ask(struct run *run, struct list_question *questions)
 	struct error error = {0};
 	if (!answers || !facts)
 		return ERR_NO_MEMORY;
-	int status = trusted_list_ask(options->trusted_list, options->trusted_list_roots, result->at_us,
-	                              questions, count, answers, facts, &error);
+	int status = trusted_list_query(options->trusted_list, options->trusted_list_roots,
+	                                result->at_us, questions, count, answers, facts, &error);
 	if (status == ERR_NO_MEMORY)
 		return status;
 	if (status) {

@@ -13,7 +13,7 @@
 
 #define DIFFERENCES_MAX 160
 
-struct kept_receipt {
+struct loaded_receipt {
 	struct receipt receipt;
 	const char *path;
 	char where[32];
@@ -23,8 +23,8 @@ struct kept_receipt {
 
 static int compare_places(const void *a, const void *b)
 {
-	const struct event_facts *x = &((const struct kept_receipt *)a)->receipt.event;
-	const struct event_facts *y = &((const struct kept_receipt *)b)->receipt.event;
+	const struct event_facts *x = &((const struct loaded_receipt *)a)->receipt.event;
+	const struct event_facts *y = &((const struct loaded_receipt *)b)->receipt.event;
 	return verify_compare_places((struct place){x->channel_id, x->chain, x->sequence},
 	                             (struct place){y->channel_id, y->chain, y->sequence});
 }
@@ -55,14 +55,14 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
 {
 	if (run->receipt_count + count > RECEIPTS_MAX)
 		return finding_fail(error, FINDING_RECEIPT_COUNT, RECEIPTS_MAX);
-	struct kept_receipt *items =
+	struct loaded_receipt *items =
 		realloc(run->receipts, (run->receipt_count + count) * sizeof *items);
 	if (!items)
 		return ERR_NO_MEMORY;
 	run->receipts = items;
 	for (size_t i = 0; i < count; i++) {
-		struct kept_receipt *item = &items[run->receipt_count++];
-		*item = (struct kept_receipt){.receipt = receipts[i], .path = path};
+		struct loaded_receipt *item = &items[run->receipt_count++];
+		*item = (struct loaded_receipt){.receipt = receipts[i], .path = path};
 		if (count > 1)
 			snprintf(item->where, sizeof item->where, "receipt %zu", i + 1);
 	}
@@ -88,7 +88,7 @@ static int read_file(struct run *run, const char *path)
 	if (!result || result == ERR_NO_MEMORY)
 		return result;
 	/* A file without usable receipts does not contradict the archive. */
-	if (finding_of(&error) == FINDING_RECEIPT_COUNT)
+	if (finding_of_error(&error) == FINDING_RECEIPT_COUNT)
 		verify_add(run, VERIFY_UNCHECKED, path, "", FINDING_RECEIPT_COUNT, RECEIPTS_MAX);
 	else
 		verify_add_cause(run, VERIFY_UNCHECKED, path, "", FINDING_RECEIPT_NOT_USABLE, error.cause);
@@ -114,10 +114,10 @@ void verify_receipts_free(struct run *run)
 /* ---- comparing ---- */
 
 /* Returns the first receipt of an event and the number of its receipts. */
-static struct kept_receipt *find(struct run *run, const char *channel_id, enum mode chain,
-                                 int64_t sequence, size_t *ret_count)
+static struct loaded_receipt *find(struct run *run, const char *channel_id, enum mode chain,
+                                   int64_t sequence, size_t *ret_count)
 {
-	struct kept_receipt wanted = {
+	struct loaded_receipt wanted = {
 		.receipt.event = {.channel_id = channel_id, .chain = chain, .sequence = sequence}};
 	size_t low = 0, high = run->receipt_count, count = 0;
 	while (low < high) {
@@ -168,7 +168,7 @@ void verify_receipt_event(struct run *run, const struct input *archive,
                           const struct event_facts *event, const struct sha256 *chain_hash)
 {
 	size_t count;
-	struct kept_receipt *found =
+	struct loaded_receipt *found =
 		find(run, event->channel_id, event->chain, event->sequence, &count);
 	for (size_t i = 0; i < count; i++) {
 		char differences[DIFFERENCES_MAX];
@@ -186,7 +186,7 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 {
 	const struct archive_facts *facts = &archive->manifest.facts;
 	size_t count;
-	struct kept_receipt *found = find(run, facts->channel_id, facts->mode, sequence, &count);
+	struct loaded_receipt *found = find(run, facts->channel_id, facts->mode, sequence, &count);
 	for (size_t i = 0; i < count; i++) {
 		if (sha256_equal(&found[i].receipt.chain_hash, chain_hash))
 			found[i].confirmed = true;
@@ -199,7 +199,7 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 void verify_receipts_conclude(struct run *run)
 {
 	for (size_t i = 0; i < run->receipt_count; i++) {
-		const struct kept_receipt *item = &run->receipts[i];
+		const struct loaded_receipt *item = &run->receipts[i];
 		const struct event_facts *event = &item->receipt.event;
 		if (item->compared)
 			continue;

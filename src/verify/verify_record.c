@@ -46,7 +46,7 @@ static int digest_data(struct run *run, struct input *input, const struct eviden
 	int result = OK;
 	digests[DIGEST_SHA256] = digest_of_sha256(&input->sum.sha256);
 	for (int i = DIGEST_SHA256 + 1; i < DIGEST_ALGORITHM_COUNT && !result; i++) {
-		if (!evidence_record_uses(record, (enum digest_algorithm)i))
+		if (!evidence_record_uses_digest(record, (enum digest_algorithm)i))
 			continue;
 		if (!input->digested[i]) {
 			result = digest_file(input, (enum digest_algorithm)i, &input->digests[i], error);
@@ -133,7 +133,7 @@ static int check_data(struct run *run, const struct input *input,
 		result = check_copies(run, input, covered, data, error);
 	if (result)
 		return result;
-	struct evidence_question question = {
+	struct evidence_query question = {
 		.roots_pem = run->roots.timestamps, .at_us = run->result->at_us, .tolerant = true};
 	struct evidence_facts facts;
 	ARENA_AUTO struct arena
@@ -175,9 +175,9 @@ static int check_inputs(struct run *run, struct input *input, const struct evide
 	}
 	if (!covers)
 		verify_add(run, VERIFY_UNCHECKED, input->path, "", FINDING_RECORD_DATA_NOT_GIVEN);
-	if (input->is_containers_record && members != evidence_record_group(record))
+	if (input->is_containers_record && members != evidence_record_group_size(record))
 		verify_add(run, VERIFY_WRONG, input->path, "", FINDING_CONTAINER_COVERED_COUNT,
-		           evidence_record_group(record), members);
+		           evidence_record_group_size(record), members);
 	return OK;
 }
 
@@ -188,7 +188,7 @@ int verify_record(struct run *run, struct input *input)
 	struct error error = {0};
 	buf_init(&der, EVIDENCE_RECORD_MAX);
 	run->result->checked.records++;
-	int result = verify_load(input, &der, &error);
+	int result = verify_load_input(input, &der, &error);
 	if (!result)
 		result = evidence_record_parse(buf_slice(&der), &record, &error);
 	return result ? verify_add_error(run, input->path, "", FINDING_RECORD_MALFORMED, result, &error)

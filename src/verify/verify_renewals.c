@@ -43,7 +43,7 @@ int chain_follow_renewal(struct chain *chain, const struct archive_renewal *rene
 	return 0;
 }
 
-int64_t chain_judged_as_of(int64_t gen_time_us, const struct stamp_state *stamp)
+int64_t chain_judgement_time(int64_t gen_time_us, const struct stamp_state *stamp)
 {
 	return stamp && stamp->gen_time_us > gen_time_us ? stamp->gen_time_us : TIME_NONE;
 }
@@ -61,10 +61,10 @@ static int check_token(struct chain *chain, const struct archive_stamp *stamp,
 	if (!result && imprint.algorithm != DIGEST_SHA256)
 		result = finding_fail(error, FINDING_RENEWAL_IMPRINT);
 	if (!result)
-		result =
-			timestamp_verify_token_at(stamp->token, &imprint, chain->run->roots.timestamps, &path,
-		                              chain_judged_as_of(stamp->gen_time_us, next), &facts, error);
-	(void)finding_step(error, FINDING_TOKEN_NOT_VALID, result);
+		result = timestamp_verify_token_at(stamp->token, &imprint, chain->run->roots.timestamps,
+		                                   &path, chain_judgement_time(stamp->gen_time_us, next),
+		                                   &facts, error);
+	(void)finding_set_step(error, FINDING_TOKEN_NOT_VALID, result);
 	if (!result)
 		result = verify_note_timestamp(chain->run, &facts, buf_slice(&complete));
 	if (result)
@@ -123,7 +123,7 @@ static int take_stamp(struct chain *chain, struct slice line, struct error *erro
 	return 0;
 }
 
-int chain_take_renewals(struct chain *chain)
+int chain_read_renewals(struct chain *chain)
 {
 	struct slice line;
 	int result = chain_next_line(chain, STREAM_RENEWALS, &line);
@@ -131,8 +131,8 @@ int chain_take_renewals(struct chain *chain)
 		struct error error = {0};
 		result = take_stamp(chain, line, &error);
 		if (result < 0)
-			result = chain_note(chain, STREAM_RENEWALS, result, &error);
-		if (result < 0 || chain_given_up(chain))
+			result = chain_record_error(chain, STREAM_RENEWALS, result, &error);
+		if (result < 0 || chain_is_given_up(chain))
 			return result;
 		result = chain_next_line(chain, STREAM_RENEWALS, &line);
 	}
@@ -148,7 +148,7 @@ void chain_check_renewals(struct chain *chain)
 			           chain->stamps[i].number);
 }
 
-void chain_tell_ended(struct chain *chain)
+void chain_warn_expired(struct chain *chain)
 {
 	if (chain->ended_segments > 0)
 		verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path, "",

@@ -3,7 +3,7 @@
  * applies. */
 #include <stdio.h>
 
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 #include "verify/verify_chain.h"
 
 static const enum validation_kind kinds[] = {
@@ -18,7 +18,7 @@ static int gather(const struct chain *chain, const struct archive_token *token,
 	int result = 0;
 	for (size_t i = 0; i < token->revocation_count && !result; i++) {
 		const struct object_state *object = chain_find_object(chain, &token->revocations[i]);
-		result = validation_add(set, kinds[object->kind], object->der, error);
+		result = validation_set_add(set, kinds[object->kind], object->der, error);
 	}
 	return result;
 }
@@ -35,7 +35,7 @@ static struct sha256 name_of(const struct archive_token *token, struct slice pat
 static int judge(struct chain *chain, const struct archive_token *token, struct slice path,
                  struct token_verdict *ret_verdict, struct error *error)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	int result = gather(chain, token, &set, error);
 	if (!result)
 		result = revocation_judge_token(path, token->gen_time_us, &set, ret_verdict, error);
@@ -50,12 +50,12 @@ int chain_judge_revocations(struct chain *chain, const struct archive_token *tok
 {
 	BUF_AUTO struct buf path;
 	buf_init(&path, CMS_PATH_SIZE_MAX);
-	*ret_verdict = (struct token_verdict){.standing = TOKEN_LEFT_OPEN};
+	*ret_verdict = (struct token_verdict){.standing = TOKEN_UNDECIDED};
 	if (token->revocation_count == 0)
 		return 0;
 	if (token->revocation_count > ARCHIVE_TOKEN_REVOCATIONS_MAX)
 		return finding_fail(error, FINDING_TOKEN_REVOCATION_COUNT, ARCHIVE_TOKEN_REVOCATIONS_MAX);
-	int result = timestamp_path_known(token->token, known, &path, error);
+	int result = timestamp_known_path(token->token, known, &path, error);
 	if (result)
 		return result;
 	struct sha256 name = name_of(token, buf_slice(&path));
@@ -70,13 +70,13 @@ int chain_judge_revocations(struct chain *chain, const struct archive_token *tok
 	return result;
 }
 
-void chain_leave_past(const struct stamp_state *stamp, struct token_verdict *verdict)
+void chain_ignore_later_revocation(const struct stamp_state *stamp, struct token_verdict *verdict)
 {
 	if (stamp && verdict->standing == TOKEN_REVOKED && verdict->revoked_us > stamp->gen_time_us)
-		verdict->standing = TOKEN_LEFT_OPEN;
+		verdict->standing = TOKEN_UNDECIDED;
 }
 
-bool chain_tell_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count)
+bool chain_warn_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count)
 {
 	const struct token_verdict *revoked = NULL;
 	size_t left = 0;

@@ -1,5 +1,5 @@
 /* Verifies the signature of an archive. */
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 #include "verify/verify_check.h"
 
 static struct level_proof proof_of_paths(const struct cms_facts *facts,
@@ -34,16 +34,16 @@ static int judge_inside(struct slice cms, const struct cms_facts *facts,
 	char cause[LEVEL_CAUSE_SIZE];
 	struct cms_paths own = {0};
 	begin(&own);
-	int result = cms_find_paths_inside(cms, &own, error);
+	int result = cms_find_embedded_paths(cms, &own, error);
 	struct level_proof proof = proof_of_paths(facts, &own);
 	if (!result)
 		result = level_judge(&proof, set, ret_level, cause, error);
 	if (!result && *ret_level != LEVEL_LT)
 		result = error_cause(error, ERR_INVALID_EVIDENCE, "%s", cause);
 	if (!result)
-		result = level_check_bare(&proof, set, error);
+		result = level_check_minimal(&proof, set, error);
 	end(&own);
-	return finding_step(error, FINDING_SIGNATURE_VALIDATION_NOT_VALID, result);
+	return finding_set_step(error, FINDING_SIGNATURE_VALIDATION_NOT_VALID, result);
 }
 
 static int judge_level(struct slice cms, const struct cms_facts *facts,
@@ -66,16 +66,16 @@ int verify_signature(struct slice cms, const struct sha256 *signed_digest,
                      struct cms_facts *ret_facts, enum level *ret_level,
                      char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
-	VALIDATION_AUTO struct validation_set inside = {0};
+	VALIDATION_SET_AUTO struct validation_set inside = {0};
 	paths->inside = &inside;
-	int result = cms_verify_along(cms, signed_digest, roots, paths, ret_facts, error);
+	int result = cms_verify_paths(cms, signed_digest, roots, paths, ret_facts, error);
 	if (!result)
 		result = judge_level(cms, ret_facts, paths, ret_level, ret_cause, error);
 	paths->inside = NULL;
 	return result;
 }
 
-int verify_note_unvalidated(struct run *run, const char *path, const char *where,
+int verify_warn_unvalidated(struct run *run, const char *path, const char *where,
                             const struct cms_facts *facts, const struct cms_paths *paths)
 {
 	struct level_proof proof = proof_of_paths(facts, paths);

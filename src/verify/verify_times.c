@@ -5,7 +5,7 @@
 
 #define HOUR_US (3600 * US_PER_SECOND)
 
-void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE])
+void verify_format_span(int64_t span_us, char text[VERIFY_SPAN_SIZE])
 {
 	int64_t unit_us = span_us >= 2 * US_PER_DAY ? US_PER_DAY
 	                  : span_us >= 2 * HOUR_US  ? HOUR_US
@@ -57,8 +57,8 @@ void verify_times_conclude(struct run *run)
 		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_LATER, run->later_timestamps, at);
 }
 
-void verify_stated_time(struct run *run, const char *path, const char *where, int64_t stated_us,
-                        int64_t gen_time_us)
+void verify_compare_stated_time(struct run *run, const char *path, const char *where,
+                                int64_t stated_us, int64_t gen_time_us)
 {
 	char stated[TIME_TEXT_SIZE], proven[TIME_TEXT_SIZE], span[VERIFY_SPAN_SIZE];
 	time_format(stated_us, stated);
@@ -66,7 +66,7 @@ void verify_stated_time(struct run *run, const char *path, const char *where, in
 	if (stated_us > gen_time_us + VERIFY_CLOCK_TOLERANCE_US) {
 		verify_add(run, VERIFY_WRONG, path, where, FINDING_SIGNATURE_TIME_LATE, stated, proven);
 	} else if (gen_time_us - stated_us > VERIFY_DELAY_MAX_US) {
-		verify_span(gen_time_us - stated_us, span);
+		verify_format_span(gen_time_us - stated_us, span);
 		verify_add(run, VERIFY_WARNING, path, where, FINDING_SIGNATURE_TIME_STATED, stated, proven,
 		           span);
 	}

@@ -65,7 +65,7 @@ int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, 
 {
 	run->result->checked.timestamps++;
 	run->result->authorities_trusted &= facts->trusted;
-	run->vague_timestamps += facts->accuracy_us == TIMESTAMP_ACCURACY_UNKNOWN;
+	run->timestamps_without_accuracy += facts->accuracy_us == TIMESTAMP_ACCURACY_UNKNOWN;
 	run->later_timestamps += verify_is_later(run, facts->gen_time_us);
 	run->coarse_timestamps += facts->accuracy_us > VERIFY_ACCURACY_MAX_US;
 	if (facts->accuracy_us > run->coarsest_us)

@@ -37,7 +37,7 @@ const char *verify_severity_text(enum verify_severity severity)
 	return texts[severity];
 }
 
-const char *verify_word(enum verify_verdict verdict, enum language language)
+const char *verify_verdict_text(enum verify_verdict verdict, enum language language)
 {
 	static const char *const words[][2] = {
 		[VERIFY_VALID] = {"VALID", "VÁLIDO"},
@@ -176,10 +176,11 @@ static void append_finding(const struct verify_result *result, enum verify_sever
 	           at->where[0] ? ": " : "", spanish ? at->what_es : at->what);
 }
 
-int verify_sentence(const struct verify_result *result, enum language language, struct buf *out)
+int verify_write_sentence(const struct verify_result *result, enum language language,
+                          struct buf *out)
 {
 	enum verify_verdict verdict = verify_verdict(result);
-	buf_printf(out, "%s: ", verify_word(verdict, language));
+	buf_printf(out, "%s: ", verify_verdict_text(verdict, language));
 	switch (verdict) {
 	case VERIFY_VALID: append_valid(result, language, out); break;
 	case VERIFY_SIGNER_OPEN: append_signer_open(result, language, out); break;

@@ -11,8 +11,8 @@
 #include "sample.h"
 #include "store/accounts/accounts.h"
 #include "store/certifications/certifications.h"
-#include "store/internal.h"
-#include "store/nodes/watch.h"
+#include "store/nodes/store_state.h"
+#include "store/store_internal.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 #define CREDITS 20
@@ -40,7 +40,7 @@ static int set_up(void **state)
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	assert_non_null(fixture);
 	arena_init(&fixture->arena, (size_t)16 << 20);
-	sample_make_store(&fixture->sample, server_url);
+	sample_create_store(&fixture->sample, server_url);
 	fixture->sample.now_us = NOW;
 	sample_fill(&fixture->sample, fixture->sample.store, MODALITY_HASH_ONLY, CREDITS);
 	*state = fixture;
@@ -303,7 +303,7 @@ static struct certification asked(struct fixture *fixture, enum mode mode, int64
 
 static int ask(struct fixture *fixture, struct certification *certification)
 {
-	int judged = store_judge_certification(fixture->sample.store, 0, certification, &error);
+	int judged = store_check_certification(fixture->sample.store, 0, certification, &error);
 	if (judged)
 		expect_full(judged, "9999999");
 	int result = store_accept_certification(fixture->sample.store, "SVC", 0, certification, &error);
@@ -458,7 +458,7 @@ TEST_CASE(an_account_has_no_more_keys_than_it_may)
 static int ask_on(struct fixture *fixture, struct certification *certification)
 {
 	struct error why = {0};
-	int judged = store_judge_certification(fixture->sample.store, 0, certification, &why);
+	int judged = store_check_certification(fixture->sample.store, 0, certification, &why);
 	int result = store_accept_certification(fixture->sample.store, "SVC", 0, certification, &error);
 	assert_int_equal(judged, result);
 	assert_int_equal(why.retry_after_seconds, error.retry_after_seconds);

@@ -363,7 +363,7 @@ static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *n
 	struct content_range range = {.area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
 	if (!result)
 		result = content_list(store, &range, visit, context, NULL);
-	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
+	return result ? result : content_remove_leftovers(store, &range, remove_upload, NULL, NULL);
 }
 
 /* A service may report an object's time, and its own time, in whole seconds and up to a second

@@ -9,10 +9,10 @@
 #include "testing.h"
 #include "sample.h"
 #include "store/accounts/accounts.h"
-#include "store/audit/acts.h"
-#include "store/internal.h"
+#include "store/audit/audit_log.h"
 #include "store/notices/mails.h"
-#include "store/people/people.h"
+#include "store/people/console_users.h"
+#include "store/store_internal.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 #define HOUR (3600 * US_PER_SECOND)
@@ -51,7 +51,7 @@ static int set_up(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	arena_init(&fixture->arena, (size_t)64 << 20);
-	sample_make_store(&fixture->sample, server_url);
+	sample_create_store(&fixture->sample, server_url);
 	fixture->sample.now_us = NOW;
 	sample_fill(&fixture->sample, fixture->sample.store, MODALITY_HASH_ONLY, 5);
 	struct account_record other = {.name = "Other"};
@@ -141,9 +141,9 @@ static void sign_in(struct fixture *fixture, const char *email, const char *cook
 
 static int leave(struct fixture *fixture, const char *cookie)
 {
-	const struct session_leave leave = {
+	const struct sign_out_request leave = {
 		.cookie = secret(cookie), .address = "192.0.2.9", .node = "here", .now_us = NOW};
-	return store_leave_session(fixture->sample.store, &leave, NULL);
+	return store_sign_out(fixture->sample.store, &leave, NULL);
 }
 
 TEST_CASE(a_user_has_a_role_in_each_of_several_accounts)
@@ -329,7 +329,7 @@ static int ask_mail_from(struct fixture *fixture, const char *email, bool in_ses
 	                                     .known = known ? &digest : NULL,
 	                                     .network = network,
 	                                     .now_us = NOW};
-	return store_ask_link(fixture->sample.store, &request, &fixture->error);
+	return store_request_link(fixture->sample.store, &request, &fixture->error);
 }
 
 static int ask_mail(struct fixture *fixture, const char *email, bool in_session, const char *known)
@@ -654,10 +654,10 @@ static int change_urgently(struct store *store, struct act *act, const char *acc
 	act->operation = "user remove";
 	act->arena = &arena;
 	act->urgent = true;
-	struct store *acting = store_acting(store, act);
+	struct store *acting = store_audited(store, act);
 	int result = role ? store_change_role(acting, slice_of(account_id), email, role, NOW, NULL)
 	                  : store_remove_user(acting, slice_of(account_id), email, NOW, NULL);
-	store_acting_end(acting);
+	store_audited_end(acting);
 	return result;
 }
 
@@ -740,7 +740,7 @@ static void *remove_other(void *argument)
 	                      .user_id = owner->session.user_id,
 	                      .email = owner->session.email,
 	                      .address = "192.0.2.1"};
-	struct act_standing standing = {
+	struct audit_authorization standing = {
 		.session_id = owner->session.session_id, .account_id = account_id, .role = "owner"};
 	struct act act = {.by = &actor, .standing = &standing};
 	if (owner->start)
@@ -822,21 +822,21 @@ TEST_CASE(who_was_removed_meanwhile_revokes_no_key)
 	                      .user_id = ana.session.user_id,
 	                      .email = ana.session.email,
 	                      .address = "192.0.2.1"};
-	struct act_standing standing = {.session_id = ana.session.session_id,
-	                                .account_id = fixture->sample.account_id,
-	                                .role = "owner"};
+	struct audit_authorization standing = {.session_id = ana.session.session_id,
+	                                       .account_id = fixture->sample.account_id,
+	                                       .role = "owner"};
 	struct act act = {.by = &actor,
 	                  .standing = &standing,
 	                  .operation = "key revoke",
 	                  .arena = &fixture->arena,
 	                  .urgent = true};
-	struct store *acting = store_acting(fixture->sample.store, &act);
+	struct store *acting = store_audited(fixture->sample.store, &act);
 	meanwhile.happens = remove_meanwhile;
 	meanwhile.context = &eva;
 	meanwhile.before = "UPDATE api_keys";
 	assert_int_equal(store_revoke_key(acting, slice_of(key_id), NULL, NOW, &revoked_at_us, NULL),
 	                 ERR_FORBIDDEN);
-	store_acting_end(acting);
+	store_audited_end(acting);
 	assert_int_equal(eva.result, OK);
 	store_close(other);
 }
@@ -857,15 +857,15 @@ TEST_CASE(who_was_removed_meanwhile_goes_on_with_nothing)
 	                      .user_id = ana.session.user_id,
 	                      .email = ana.session.email,
 	                      .address = "192.0.2.1"};
-	struct act_standing standing = {.session_id = ana.session.session_id,
-	                                .account_id = fixture->sample.account_id,
-	                                .role = "owner"};
+	struct audit_authorization standing = {.session_id = ana.session.session_id,
+	                                       .account_id = fixture->sample.account_id,
+	                                       .role = "owner"};
 	struct act act = {.by = &actor,
 	                  .standing = &standing,
 	                  .operation = "webhook replay",
 	                  .arena = &fixture->arena};
-	struct store *acting = store_acting(store, &act);
-	assert_int_equal(store_record_act(acting, ACT_DONE, NULL, NULL, NULL), OK);
+	struct store *acting = store_audited(store, &act);
+	assert_int_equal(store_write_audit_record(acting, AUDIT_DONE, NULL, NULL, NULL), OK);
 	assert_int_equal(
 		store_revoke_key(acting, slice_of(key_ids[0]), NULL, NOW, &revoked_at_us, NULL), OK);
 	remove_other(&eva);
@@ -873,7 +873,7 @@ TEST_CASE(who_was_removed_meanwhile_goes_on_with_nothing)
 	assert_int_equal(
 		store_revoke_key(acting, slice_of(key_ids[1]), NULL, NOW, &revoked_at_us, NULL),
 		ERR_FORBIDDEN);
-	store_acting_end(acting);
+	store_audited_end(acting);
 	assert_int_equal(
 		store_revoke_key(store, slice_of(key_ids[1]), NULL, LATER, &revoked_at_us, NULL), OK);
 	assert_int_equal(revoked_at_us, LATER);
@@ -883,7 +883,7 @@ TEST_CASE(who_was_removed_meanwhile_goes_on_with_nothing)
 
 /* Sends a form as the console does, with an operation that does nothing else. */
 static int send_form(struct fixture *fixture, const char *number, bool urgent, bool behind,
-                     struct act_form *form)
+                     struct submitted_form *form)
 {
 	struct actor actor = {.via = "console", .node = "here"};
 	struct act act = {.by = &actor,
@@ -893,13 +893,13 @@ static int send_form(struct fixture *fixture, const char *number, bool urgent, b
 	                  .urgent = urgent};
 	const char *text =
 		arena_printf(&fixture->arena, "{\"account\":\"%s\"}", fixture->sample.account_id);
-	*form = (struct act_form){.digest = secret(number)};
+	*form = (struct submitted_form){.digest = secret(number)};
 	assert_int_equal(json_parse(&fixture->arena, slice_of(text), NULL, &act.arguments, NULL), OK);
-	struct store *acting = store_acting(fixture->sample.store, &act);
-	int result = behind ? store_permit_act(acting, NULL) : OK;
+	struct store *acting = store_audited(fixture->sample.store, &act);
+	int result = behind ? store_authorize_operation(acting, NULL) : OK;
 	if (!result && strcmp(number, "cut off") != 0)
-		result = store_record_act(acting, ACT_DONE, NULL, NULL, &fixture->error);
-	store_acting_end(acting);
+		result = store_write_audit_record(acting, AUDIT_DONE, NULL, NULL, &fixture->error);
+	store_audited_end(acting);
 	if (!result && act.recorded)
 		memcpy(form->act_id, act.act_id, ID_SIZE);
 	return result;
@@ -943,7 +943,7 @@ TEST_CASE(who_became_the_last_owner_meanwhile_stays)
 TEST_CASE(what_a_form_did_is_done_once)
 {
 	struct fixture *fixture = *state;
-	struct act_form first, again;
+	struct submitted_form first, again;
 	for (int i = 0; i < 3; i++) {
 		bool urgent = i == 1, behind = i == 2;
 		const char *number = urgent ? "urgent" : behind ? "behind" : "plain";
@@ -961,7 +961,7 @@ TEST_CASE(what_a_form_did_is_done_once)
 TEST_CASE(a_form_of_which_nothing_is_known_yet_does_nothing_again)
 {
 	struct fixture *fixture = *state;
-	struct act_form form;
+	struct submitted_form form;
 	assert_int_equal(send_form(fixture, "cut off", false, true, &form), OK);
 	assert_int_equal(send_form(fixture, "cut off", false, true, &form), ERR_CONFLICT);
 	assert_true(form.repeated);
@@ -971,12 +971,12 @@ TEST_CASE(a_form_of_which_nothing_is_known_yet_does_nothing_again)
 TEST_CASE(forms_are_forgotten)
 {
 	struct fixture *fixture = *state;
-	struct act_form form;
+	struct submitted_form form;
 	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
 	int64_t now_us = store_now_us(fixture->sample.store);
-	assert_int_equal(store_forget_forms(fixture->sample.store, now_us - US_PER_DAY, NULL), OK);
+	assert_int_equal(store_remove_old_forms(fixture->sample.store, now_us - US_PER_DAY, NULL), OK);
 	assert_int_equal(send_form(fixture, "old", false, false, &form), ERR_CONFLICT);
-	assert_int_equal(store_forget_forms(fixture->sample.store, now_us + US_PER_DAY, NULL), OK);
+	assert_int_equal(store_remove_old_forms(fixture->sample.store, now_us + US_PER_DAY, NULL), OK);
 	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
 }
 
@@ -1000,8 +1000,8 @@ TEST_CASE(what_is_noted_of_a_user_waits_for_no_row)
 			db_execute(db_query(holder, "UPDATE memberships SET role = 'reader'"), &held, NULL),
 			OK);
 		assert_int_equal(store_touch_session(store, &cookie, LATER, NULL), OK);
-		assert_int_equal(store_take_up(store, session.user_id, fixture->sample.account_id, NULL),
-		                 OK);
+		assert_int_equal(
+			store_mark_worked_in(store, session.user_id, fixture->sample.account_id, NULL), OK);
 		db_give(holder);
 		store_close(other);
 		assert_int_equal(find(fixture, "c", &session), OK);
@@ -1010,7 +1010,8 @@ TEST_CASE(what_is_noted_of_a_user_waits_for_no_row)
 		assert_false(session.chosen->taken_up);
 	}
 	assert_int_equal(store_touch_session(store, &cookie, LATER, NULL), OK);
-	assert_int_equal(store_take_up(store, session.user_id, fixture->sample.account_id, NULL), OK);
+	assert_int_equal(store_mark_worked_in(store, session.user_id, fixture->sample.account_id, NULL),
+	                 OK);
 	assert_int_equal(find(fixture, "c", &session), OK);
 	assert_int_equal(session.seen_at_us, LATER);
 	assert_int_equal(session.chosen->seen_at_us, LATER);
@@ -1028,10 +1029,11 @@ TEST_CASE(what_ran_out_is_forgotten)
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	sign_in(fixture, "ana@example.org", "c");
 	assert_int_equal(link_for(fixture, "ana@example.org", "l", "b", 1), OK);
-	assert_int_equal(store_forget_people(fixture->sample.store, NOW, NOW, NULL), OK);
+	assert_int_equal(store_remove_old_sessions(fixture->sample.store, NOW, NOW, NULL), OK);
 	assert_int_equal(find(fixture, "c", &session), OK);
 	assert_int_equal(take(fixture, "l", "b", NULL, "d", NOW), OK);
-	assert_int_equal(store_forget_people(fixture->sample.store, LATER + 1, LATER + 1, NULL), OK);
+	assert_int_equal(store_remove_old_sessions(fixture->sample.store, LATER + 1, LATER + 1, NULL),
+	                 OK);
 	assert_int_equal(find(fixture, "c", &session), ERR_NOT_FOUND);
 	assert_int_equal(link_for(fixture, "ana@example.org", "m", "b", 1), OK);
 }
@@ -1062,7 +1064,7 @@ TEST_CASE(when_somebody_was_seen_outlasts_his_sessions)
 	assert_int_equal(store_touch_session(store, &cookie, NOW + HOUR, NULL), OK);
 	assert_int_equal(last_seen(fixture, here), NOW + HOUR);
 	assert_int_equal(last_seen(fixture, fixture->other_id), TIME_NONE);
-	assert_int_equal(store_forget_people(store, NOW + 24 * HOUR, NOW, NULL), OK);
+	assert_int_equal(store_remove_old_sessions(store, NOW + 24 * HOUR, NOW, NULL), OK);
 	assert_int_equal(find(fixture, "c", &session), ERR_NOT_FOUND);
 	assert_int_equal(last_seen(fixture, here), NOW + HOUR);
 	assert_int_equal(last_seen(fixture, fixture->other_id), TIME_NONE);
@@ -1071,22 +1073,22 @@ TEST_CASE(when_somebody_was_seen_outlasts_his_sessions)
 /* ---- audit log ---- */
 
 static size_t acts_of(struct fixture *fixture, const char *account_id, const char *operation,
-                      struct act_record **ret)
+                      struct audit_record **ret)
 {
-	struct act_list list;
-	const struct act_filter filter = {.account_id = slice_of(account_id),
-	                                  .operation = slice_of(operation),
-	                                  .since_us = TIME_NONE,
-	                                  .until_us = TIME_NONE,
-	                                  .order = ORDER_ASCENDING,
-	                                  .limit = 10};
-	assert_int_equal(store_list_acts(fixture->sample.store, &filter, &fixture->arena, &list, NULL),
-	                 OK);
+	struct audit_record_list list;
+	const struct audit_filter filter = {.account_id = slice_of(account_id),
+	                                    .operation = slice_of(operation),
+	                                    .since_us = TIME_NONE,
+	                                    .until_us = TIME_NONE,
+	                                    .order = ORDER_ASCENDING,
+	                                    .limit = 10};
+	assert_int_equal(
+		store_list_audit_records(fixture->sample.store, &filter, &fixture->arena, &list, NULL), OK);
 	*ret = list.items;
 	return list.count;
 }
 
-static bool says(const struct act_record *act, const char *words)
+static bool says(const struct audit_record *act, const char *words)
 {
 	return memmem(act->document.data, act->document.size, words, strlen(words)) != NULL;
 }
@@ -1095,7 +1097,7 @@ TEST_CASE(coming_in_and_going_out_are_acts)
 {
 	struct fixture *fixture = *state;
 	const char *here = fixture->sample.account_id, *there = fixture->other_id;
-	struct act_record *acts;
+	struct audit_record *acts;
 	struct session_view session;
 	invite(fixture, here, "ana@example.org", ROLE_OWNER);
 	invite(fixture, there, "eva@example.org", ROLE_READER);
@@ -1135,12 +1137,12 @@ TEST_CASE(the_operators_acts_on_a_user_are_on_each_of_his_accounts)
 	                           .asked = "operator",
 	                           .now_us = NOW,
 	                           .expires_at_us = LATER};
-	struct act_record *acts;
+	struct audit_record *acts;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	invite(fixture, fixture->other_id, "ana@example.org", ROLE_READER);
-	struct store *acting = store_acting(store, &act);
+	struct store *acting = store_audited(store, &act);
 	assert_int_equal(store_make_link(acting, &grant, NULL), OK);
-	store_acting_end(acting);
+	store_audited_end(acting);
 	assert_int_equal(acts_of(fixture, "", "user link", &acts), 2);
 	const char *accounts[] = {fixture->sample.account_id, fixture->other_id};
 	for (int i = 0; i < 2; i++) {

@@ -12,12 +12,12 @@
 #include "store/certifications/idempotency.h"
 #include "store/events/segments.h"
 #include "store/evidence/evidence.h"
-#include "store/internal.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
+#include "store/store_internal.h"
 #include "registering.h"
 #include "sample.h"
-#include "store/nodes/quiet.h"
+#include "store/nodes/read_only_copy.h"
 #include "store/nodes/sweeps.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
@@ -43,7 +43,7 @@ static int set_up(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	arena_init(&fixture->arena, (size_t)64 << 20);
-	sample_make_store(&fixture->sample, server_url);
+	sample_create_store(&fixture->sample, server_url);
 	fixture->sample.now_us = NOW;
 	fixture->sample.unpaid_limit = 3;
 	sample_fill(&fixture->sample, fixture->sample.store, MODALITY_HASH_ONLY, 5);
@@ -481,27 +481,27 @@ TEST_CASE(secrets_last)
 TEST_CASE(sweeps_take_turns)
 {
 	struct fixture *fixture = *state;
-	struct sweep_turn first, again, second, late;
-	assert_int_equal(store_take_sweep_turn(fixture->sample.store, "", 0, &first, NULL), OK);
+	struct sweep_grant first, again, second, late;
+	assert_int_equal(store_take_sweep_token(fixture->sample.store, "", 0, &first, NULL), OK);
 	assert_int_equal(first.accepted_us, 0);
 	reopen(fixture);
-	assert_int_equal(store_take_sweep_turn(fixture->sample.store, first.token, 0, &second, NULL),
+	assert_int_equal(store_take_sweep_token(fixture->sample.store, first.token, 0, &second, NULL),
 	                 OK);
 	assert_string_not_equal(first.token, second.token);
 	/* The location still has the first token, because the second was not written there. */
-	assert_int_equal(store_take_sweep_turn(fixture->sample.store, first.token, 0, &again, NULL),
+	assert_int_equal(store_take_sweep_token(fixture->sample.store, first.token, 0, &again, NULL),
 	                 OK);
 	assert_string_equal(again.token, second.token);
 	static const char *const alien[] = {"disputed", "a", "0123456789abcdef0123456789abcdef"};
 	for (size_t i = 0; i < sizeof alien / sizeof *alien; i++)
-		assert_int_equal(store_take_sweep_turn(fixture->sample.store, alien[i], 0, &late, NULL),
+		assert_int_equal(store_take_sweep_token(fixture->sample.store, alien[i], 0, &late, NULL),
 		                 ERR_REFUSED);
 	struct accepted_rollback rollback = {
 		.accepted_at_us = NOW, .node = "one", .reason = slice_of("tested")};
 	assert_int_equal(store_record_rollback(fixture->sample.store, &rollback, NULL), OK);
-	assert_int_equal(store_take_sweep_turn(fixture->sample.store, alien[2], 0, &late, NULL), OK);
+	assert_int_equal(store_take_sweep_token(fixture->sample.store, alien[2], 0, &late, NULL), OK);
 	assert_int_equal(late.accepted_us, NOW);
-	assert_int_equal(store_take_sweep_turn(fixture->sample.store, alien[2], NOW, &late, NULL),
+	assert_int_equal(store_take_sweep_token(fixture->sample.store, alien[2], NOW, &late, NULL),
 	                 ERR_REFUSED);
 }
 
@@ -605,7 +605,7 @@ TEST_CASE(a_backup_goes_on)
 	struct sample other = fixture->sample;
 	struct db *source = fixture->sample.store->db;
 	char mark_text[QUIET_MARK_SIZE];
-	const struct db_mark mark = quiet_mark("brought back", 5, mark_text);
+	const struct db_mark mark = copy_mark("brought back", 5, mark_text);
 	struct quiet quiet;
 	snprintf(copy, sizeof copy, "%s/%s", fixture->sample.directory, db_backup_name(source));
 	snprintf(damaged, sizeof damaged, "%s.damaged", copy);
@@ -617,7 +617,7 @@ TEST_CASE(a_backup_goes_on)
 	assert_int_equal(assert_clean(fixture).events, 2);
 	store_close(fixture->sample.store);
 	if (server_url)
-		sample_make_schema(&other, other_url);
+		sample_create_schema(&other, other_url);
 	else
 		snprintf(other.url, sizeof other.url, "sqlite:%s/other/store.db", other.directory);
 	assert_string_equal(db_backup_name_of(other.url), strrchr(copy, '/') + 1);
@@ -627,20 +627,20 @@ TEST_CASE(a_backup_goes_on)
 	assert_int_equal(db_restore(&there, copy, &mark, NULL), ERR_REFUSED);
 	assert_int_equal(store_open(&there, &fixture->sample.store, NULL), OK);
 	assert_int_equal(assert_clean(fixture).events, 1);
-	assert_int_equal(store_get_quiet(fixture->sample.store, &quiet, NULL), OK);
+	assert_int_equal(store_get_copy_state(fixture->sample.store, &quiet, NULL), OK);
 	assert_true(quiet.is && quiet.since_us == 5 && quiet.woken_us == 0 && quiet.copied_us == 0);
 	assert_string_equal(quiet.reason, "brought back");
-	assert_int_equal(store_end_quiet(fixture->sample.store, 7, NULL), OK);
-	assert_int_equal(store_get_quiet(fixture->sample.store, &quiet, NULL), OK);
+	assert_int_equal(store_resume_copy(fixture->sample.store, 7, NULL), OK);
+	assert_int_equal(store_get_copy_state(fixture->sample.store, &quiet, NULL), OK);
 	assert_true(!quiet.is && quiet.woken_us == 7 && quiet.copied_us == 5);
-	assert_int_equal(store_set_quiet(fixture->sample.store, "again", 8, NULL), OK);
-	assert_int_equal(store_end_quiet(fixture->sample.store, 9, NULL), OK);
-	assert_int_equal(store_get_quiet(fixture->sample.store, &quiet, NULL), OK);
+	assert_int_equal(store_mark_copy(fixture->sample.store, "again", 8, NULL), OK);
+	assert_int_equal(store_resume_copy(fixture->sample.store, 9, NULL), OK);
+	assert_int_equal(store_get_copy_state(fixture->sample.store, &quiet, NULL), OK);
 	assert_true(!quiet.is && quiet.woken_us == 9 && quiet.copied_us == 5);
 	/* As left by a restore with --live that was killed after the data was complete. */
 	sample_change(&fixture->sample, "CREATE TABLE " DB_RESTORING " (name TEXT, value TEXT)");
 	sample_change(&fixture->sample, "INSERT INTO " DB_RESTORING " VALUES ('woken', '11')");
-	assert_int_equal(store_get_quiet(fixture->sample.store, &quiet, NULL), OK);
+	assert_int_equal(store_get_copy_state(fixture->sample.store, &quiet, NULL), OK);
 	assert_true(!quiet.is && quiet.woken_us == 11 && quiet.copied_us == 5);
 	submit(fixture, &items[2], 1, NOW);
 	assert_int_equal(items[2].event->sequence, 2);
@@ -662,7 +662,7 @@ TEST_CASE(half_a_backup_does_not_come_back)
 	assert_int_equal(db_backup(fixture->sample.store->db, copy, NULL), OK);
 	snprintf(command, sizeof command, "truncate -s -4000 %s", copy);
 	assert_int_equal(system(command), 0);
-	sample_make_schema(&other, other_url);
+	sample_create_schema(&other, other_url);
 	struct db_options there = {.url = other.url};
 	struct error error = {0};
 	const struct db_mark mark = {"quiet", "5"};
@@ -968,14 +968,14 @@ static void fill_evidence(struct fixture *fixture)
 	                             .response_head = slice_of("head"),
 	                             .token = slice_of("token"),
 	                             .blocks = slice_make(root, sizeof root)};
-	struct token_at_rest token = {
+	struct renewable_token token = {
 		.source = TOKEN_ROUND, .number = 1, .stamped_at_us = NOW, .valid_until_us = NOW + 9};
 	sample_register(&fixture->sample, MODE_LIVE, 2);
 	assert_int_equal(stage(fixture, 0, 2), OK);
 	assert_int_equal(store_get_staged_round(store, &staged_round, NULL), OK);
 	round.staged_changes = staged_round.changes;
 	assert_int_equal(store_write_round(store, &round, NULL), OK);
-	assert_int_equal(store_set_to_rest(store, &token, 1, NULL), OK);
+	assert_int_equal(store_register_tokens(store, &token, 1, NULL), OK);
 	for (int i = 0; i < 3; i++)
 		complete_live(fixture);
 	struct evidence_leaf first[] = {chain_leaf(fixture, 1, 1, 0), chain_leaf(fixture, 2, 1, 0)};
@@ -1119,7 +1119,7 @@ TEST_CASE(a_purchase_keeps_who_bought_at_what_rate)
 	set_account(fixture, "Another", 2100);
 	struct purchase_order order = {.act = PURCHASE_PAY, .sale_id = slice_of(sale_id)};
 	struct purchase_outcome outcome;
-	assert_int_equal(store_act_on_purchase(store, &order, NOW, &outcome, NULL), OK);
+	assert_int_equal(store_change_purchase(store, &order, NOW, &outcome, NULL), OK);
 	find_sale(fixture, sale_id, &sale);
 	assert_string_equal(sale.account_name, "Señal, S.L.");
 	assert_string_equal(sale.country, "ES");

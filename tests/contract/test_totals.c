@@ -11,8 +11,8 @@
 #include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
-#include "store/internal.h"
-#include "store/schema/schema.h"
+#include "store/schema/store_schemas.h"
+#include "store/store_internal.h"
 #include "store/usage/count.h"
 #include "store/usage/totals.h"
 
@@ -242,7 +242,7 @@ static int begin(void **state)
 	static struct history history;
 	memset(&history, 0, sizeof history);
 	arena_init(&history.arena, (size_t)256 << 20);
-	sample_make_store(&history.sample, server_url);
+	sample_create_store(&history.sample, server_url);
 	history.sample.now_us = START;
 	history.sample.unpaid_limit = 10;
 	for (int i = 0; i < ACCOUNTS; i++) {

@@ -671,7 +671,7 @@ def read_ocsp(der, certificate, issuer):
     return told, None if free else responder
 
 
-def judge(certificate, issuer, objects, time, self_dated, lists_alone=False):
+def judge(certificate, issuer, objects, time, is_self_dated, lists_alone=False):
     best = NOTHING
     for kind, der in objects:
         if kind == "crl":
@@ -680,12 +680,12 @@ def judge(certificate, issuer, objects, time, self_dated, lists_alone=False):
             continue
         else:
             told, responder = read_ocsp(der, certificate, issuer)
-            if responder and judge(responder, issuer, objects, time, self_dated, True) == NOTHING:
+            if responder and judge(responder, issuer, objects, time, is_self_dated, True) == NOTHING:
                 continue
         if not told:
             continue
         if told.revoked and (told.revoked <= time
-                             or self_dated and told.reason not in EXCLUDES_COMPROMISE):
+                             or is_self_dated and told.reason not in EXCLUDES_COMPROMISE):
             require(lists_alone, certificate.subject.rfc4514_string(), "was revoked")
             return NOTHING
         if told.issued > when(certificate, "not_valid_after"):
@@ -697,8 +697,8 @@ def judge(certificate, issuer, objects, time, self_dated, lists_alone=False):
 
 def judge_paths(paths, objects):
     """`paths`: (path, time, whether the time is stated by the key in question only)."""
-    return [judge(certificate, issuer, objects, time, self_dated)
-            for path, time, self_dated in paths for certificate, issuer in zip(path, path[1:])]
+    return [judge(certificate, issuer, objects, time, is_self_dated)
+            for path, time, is_self_dated in paths for certificate, issuer in zip(path, path[1:])]
 
 
 def read_revocations(signed):

@@ -73,7 +73,7 @@ def test_a_wrong_clock_gives_no_event_its_time(make, tmp_path, behind):
     channel.test.register().expect(201)
     assert channel.live.get("/v1/events").expect(200).json["data"] == []
     (told,) = service.logged(lambda line: "new timestamp" in line.get("cause", ""))
-    assert (told["level"], told["event"]) == ("error", "clock_not_relied_on")
+    assert (told["level"], told["event"]) == ("error", "clock_rejected")
     (reason,) = readiness(service)["reasons"]
     assert ("s behind a new timestamp" if behind > 0 else "s ahead of a new timestamp") in reason
     assert service.metric("clock_compared") == 0
@@ -135,7 +135,7 @@ def test_a_wrong_authority_alone_stops_live_events_too(make, authority):
     assert "s behind a new timestamp" in readiness(service)["reasons"][0]
     authority.mode = "good"
     eventually(lambda: channel.live.register().status == 201, "another answer agrees")
-    logged(service, "clock_relied_on")
+    logged(service, "clock_accepted")
     assert service.stop() == 0
 
 

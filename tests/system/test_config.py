@@ -46,7 +46,7 @@ def refused(arguments):
     """What a start says, with which exit code."""
     done = run("serve", *arguments)
     lines = [json.loads(line) for line in done.stderr.splitlines()]
-    return done.returncode, [line for line in lines if line["event"].startswith("not_started")]
+    return done.returncode, [line for line in lines if line["event"].startswith("start_failed")]
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ def test_all_that_is_written_wrong_is_told_together(tmp_path):
     # A start logs the same, but for the variable, of which it only warns.
     done = run("serve", "--config", file, *basics(tmp_path / "data"))
     lines = [json.loads(line) for line in done.stderr.splitlines()]
-    lines = [line for line in lines if line["event"].startswith("not_started")]
+    lines = [line for line in lines if line["event"].startswith("start_failed")]
     assert done.returncode == 2 and [line["event"] for line in lines] == [
-        "not_started"] + ["not_started_either"] * (len(wanted) - 2)
+        "start_failed"] + ["start_failed_also"] * (len(wanted) - 2)
     assert [(line["setting"] or None, line["origin"] or None, line["message"]) for line in lines] == [
         one for one, finding in zip(told, found) if "problem" in finding and one[1] != "CONSTANCIA_RATE_TSET"]
     # What a platform sets for a service of this name keeps nobody from anything.

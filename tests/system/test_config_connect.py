@@ -121,7 +121,7 @@ def test_a_store_that_a_start_would_not_take_is_told(world):
         said = {one["setting"]: one["problem"] for one in findings if "problem" in one}
         done = world.run("serve")
         assert done.returncode == 1
-        first = json.loads(next(line for line in done.stderr.splitlines() if '"not_started"' in line))
+        first = json.loads(next(line for line in done.stderr.splitlines() if '"start_failed"' in line))
         return said, first["message"]
 
     signer_log.mark(data, world.store, 7)

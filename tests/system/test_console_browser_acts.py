@@ -37,7 +37,7 @@ def texts():
 
 def session_forms():
     """Those of signing in and of the session, which are in no table of pages."""
-    return set(re.findall(r'\{"(/[a-z/-]+)", true, ', (ROOT / "src/console/sign_in.c").read_text()))
+    return set(re.findall(r'\{"(/[a-z/-]+)", true, ', (ROOT / "src/console/sign_in_pages.c").read_text()))
 
 
 class Hand:

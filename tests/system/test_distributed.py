@@ -34,7 +34,7 @@ ELSEWHERE = {
     "tables that come and go": ("", r"\brestoring\b"),
     "asked of a server with all on it: the digest alone": ("channels", r"FROM api_keys JOIN .*key_hash = \$1$"),
     "likewise: bare arrays": ("register_server", r"SELECT \$1, \* FROM unnest"),
-    "likewise: acts before their segments": ("act_list", r"LIMIT \$8\) t "),
+    "likewise: acts before their segments": ("audit_record_list", r"LIMIT \$8\) t "),
     "likewise: acts that wait for a seal": ("record_segments", "GROUP BY account, chain ORDER BY"),
     "likewise: day by day": ("limits", r"WITH RECURSIVE days\(number\) AS \(SELECT CAST\(\$4"),
     "likewise: a time within a segment": ("staged_round", r"\(SELECT e\.received_at"),

@@ -270,7 +270,7 @@ def test_the_service_stops_while_tries_wait(start, cluster):
         for thread in threads:
             thread.join()
     assert len(refused) == len(people) and all(int(seconds) > 0 for seconds in refused)
-    assert not any(line["event"] == "drain_cut_short" for line in service.log_lines())
+    assert not any(line["event"] == "drain_interrupted" for line in service.log_lines())
     service.start()
     channel.close()
 

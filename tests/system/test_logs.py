@@ -225,7 +225,7 @@ def test_a_flood_of_requests_without_a_key_is_counted(start):
     assert line_of(service, answer)["key_id"], "who has a key is found"
     assert service.stop() == 0
     lines = [line for line in service.log_lines() if line["event"] == "request" and line["status"] == 401]
-    counted = [line for line in service.log_lines() if line["event"] == "requests_unlisted"]
+    counted = [line for line in service.log_lines() if line["event"] == "requests_omitted"]
     assert len(lines) + sum(line["count"] for line in counted) == sent and lines
     assert {(line["status"], line["client"]) for line in counted} == {(401, "127.0.0.0/24")}
 
@@ -240,7 +240,7 @@ def test_a_flood_beyond_the_rate_of_a_key_is_counted(start):
     assert refused > sent / 2
     assert service.stop() == 0
     lines = [line for line in service.log_lines() if line["event"] == "request" and line["status"] == 429]
-    counted = [line for line in service.log_lines() if line["event"] == "requests_unlisted"]
+    counted = [line for line in service.log_lines() if line["event"] == "requests_omitted"]
     assert len(lines) + sum(line["count"] for line in counted) == refused
     assert 0 < len(lines) <= 10 * (seconds + 2)
 

@@ -385,7 +385,7 @@ def test_a_clock_ahead_refuses_where_it_is_ahead(hasty):
         second = here.register().expect(201).json
         assert (second["sequence"], right.metric("registrations_clock_refused_total")) == (2, 0)
         here.sealed(second["event_id"])
-        told = ahead.logged(lambda line: line["event"] == "clock_not_relied_on")
+        told = ahead.logged(lambda line: line["event"] == "clock_rejected")
         assert len(told) == 1 and told[0]["level"] == "error"
     finally:
         hasty.clock.set(0)

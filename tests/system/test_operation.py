@@ -686,7 +686,7 @@ def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
     (line,) = service.logged(lambda line: line["event"] == "object_missing")
     assert line["object"] == str(name)
     assert noted() == [], "it is none to rely on"
-    (line,) = service.logged(lambda line: line["event"] == "backup_not_noted")
+    (line,) = service.logged(lambda line: line["event"] == "backup_not_recorded")
     assert "lacks 1 objects" in line["cause"]
     done = run("store", "backup", tmp_path / "alone", "--no-content", "--json", *service.chosen())
     assert done.returncode == 0 and noted(), "of the database, as it was asked for"

@@ -309,7 +309,7 @@ def test_a_publisher_that_hangs_holds_up_nobodys_certifications(tmp_path, world)
         for channel in tenants:
             assert channel.live.certified(seq_from=1, seq_to=1)["status"] == "completed"
         def lines():
-            found = told(node, "level_not_reached")
+            found = told(node, "signature_level_missed")
             return found if len({line["certification_id"] for line in found}) >= len(tenants) else None
         lacking = eventually(lines, "the log tells of each")
         assert len({line["certification_id"] for line in lacking}) == len(tenants)
@@ -334,7 +334,7 @@ def test_a_list_that_is_too_large_for_a_signature(tmp_path, world):
         channel = service.new_channel()
         channel.live.register({"n": 1}).expect(201)
         files = certify(channel, 1, 1, tmp_path / "below")
-        lacking = node.logged(lambda line: line["event"] == "level_not_reached")
+        lacking = node.logged(lambda line: line["event"] == "signature_level_missed")
         assert all("a signature holds 8388608" in line["cause"] for line in lacking), lacking
         done = run("verify", "--json", "--trust", world.pki.root, *files)
         result = json.loads(done.stdout)
@@ -411,7 +411,7 @@ def delayed(node, certification_id):
 
 def left_open(node, certification_id):
     return [line["cause"] for line in node.log_lines()
-            if line["event"] == "timestamp_left_open" and
+            if line["event"] == "timestamp_revocation_unknown" and
             line["certification_id"] == certification_id]
 
 
@@ -486,7 +486,7 @@ def test_a_token_that_goes_away_stops_certifications_alone(tmp_path, world):
         eventually(lambda: "certifications wait: the signing key: no token is as" in
                    service.ready(), "it says so")
         assert node.metric("signer_can_sign") == 0 and node.metric("signer_ready") == 1
-        (line,) = node.logged(lambda line: line["event"] == "signing_key_fails")
+        (line,) = node.logged(lambda line: line["event"] == "signing_key_failed")
         assert line["level"] == "error" and "no token is as" in line["cause"]
         # Whoever registers does not notice, and is sealed.
         event = channel.live.register({"n": 2}).expect(201).json
@@ -497,7 +497,7 @@ def test_a_token_that_goes_away_stops_certifications_alone(tmp_path, world):
         eventually(lambda: "certifications wait" not in service.ready(), "it signs again")
         assert node.metric("signer_can_sign") == 1
         assert channel.live.settled(waiting)["status"] == "completed"
-        node.logged(lambda line: line["event"] == "signing_key_signs")
+        node.logged(lambda line: line["event"] == "signing_key_recovered")
         assert node.stop() == 0
 
 
@@ -533,7 +533,7 @@ def test_the_end_of_an_authority_s_certificate_is_told_before(tmp_path, world):
         channel.live.sealed(channel.live.register({"n": 1}).expect(201).json["event_id"])
         eventually(lambda: "the certificate of a timestamp authority (CN=ending" in
                    service.ready(), "it is told")
-        (line,) = eventually(lambda: told(node, "certificate_ends"), "so does the log")
+        (line,) = eventually(lambda: told(node, "certificate_expiring"), "so does the log")
         assert "CN=ending" in line["subject"] and line["level"] == "warning"
         until = node.metric("authority_expires_timestamp_seconds")
         assert abs(until - time.time() - 20 * DAY) < 3600

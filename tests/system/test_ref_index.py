@@ -114,7 +114,7 @@ def test_a_page_that_cannot_be_read_stops_nothing(registered, what):
         eventually(lambda: repeat(client, events) == 0, "all are found again")
         client.register({"n": "new"}).expect(201)
     assert service.logged(lambda line: line["event"] == "ref_index_repaired")
-    assert not [line for line in service.log_lines() if line["event"] == "registration_set_apart"]
+    assert not [line for line in service.log_lines() if line["event"] == "registration_quarantined"]
     assert service.stop() == 0
     assert problems(service) == []
 

@@ -137,9 +137,9 @@ def test_values_are_told_as_they_were_and_are_but_secrets(reloading):
 @pytest.mark.sqlite
 def test_a_file_with_faults_changes_nothing(reloading):
     key = reloading.new_channel().live_key["key"]
-    reloading.reload("configuration_refused", rate__live=3,
+    reloading.reload("configuration_rejected", rate__live=3,
                      text="[rate]\nlvie = 1\n[log]\nlevel = loud\n")
-    told = reloading.logged(lambda line: line["event"] == "configuration_refused", 2)
+    told = reloading.logged(lambda line: line["event"] == "configuration_rejected", 2)
     assert {line["origin"].rpartition(":")[0] for line in told} == {str(reloading.file)}
     assert any("near it is rate.live" in line["problem"] for line in told)
     assert any(line["setting"] == "log.level" for line in told)
@@ -148,7 +148,7 @@ def test_a_file_with_faults_changes_nothing(reloading):
     # Roots that are none are found, too, and the next good file is taken.
     roots = reloading.data.parent / "roots.pem"
     roots.write_text("nothing\n")
-    (told,) = reloading.reload("configuration_refused", tsa__url="embedded:,https://tsa.example/",
+    (told,) = reloading.reload("configuration_rejected", tsa__url="embedded:,https://tsa.example/",
                                tsa__roots=roots)
     assert told["setting"] == "tsa.url"
     (told,) = reloading.reload(rate__live=4)
@@ -386,7 +386,7 @@ def test_the_supervisor_hears_when_it_begins_and_ends(tmp_path):
         service.start()
         assert supervisor.hear("READY=1")
         for faults, status in ((None, "settings reloaded"), ("[x]\ny = 1\n", "previous settings")):
-            service.reload("configuration_refused" if faults else "configuration_reloaded", faults)
+            service.reload("configuration_rejected" if faults else "configuration_reloaded", faults)
             begun = supervisor.hear("RELOADING=1")
             ended = supervisor.hear("READY=1")
             (moment,) = [line for line in begun if line.startswith("MONOTONIC_USEC=")]

@@ -456,7 +456,7 @@ def test_staged_and_damaged(mortal, start):
     service.start()
     channel.live.close()
     offered(channel.live, issued)
-    (line, *_) = service.logged(lambda line: line.get("event") == "evidence_block_taken_back")
+    (line, *_) = service.logged(lambda line: line.get("event") == "evidence_block_unstaged")
     assert line["level"] == "warning" and line["block"] == "0"
     assert count_stamps(service) == 1
     channel.close()

@@ -130,14 +130,14 @@ def test_another_history_with_as_many_rounds_is_noticed(kept):
 def test_a_store_that_the_node_knows_nothing_of_is_told(kept):
     """As when the signing process's log went back together with the store, or is gone."""
     kept.grow("one")
-    assert "store_taken_as_found" not in kept.service.log.read_text()
+    assert "store_history_unknown" not in kept.service.log.read_text()
     kept.keep("early")
     kept.grow("two")
-    assert "store_taken_as_found" not in kept.service.log.read_text()
+    assert "store_history_unknown" not in kept.service.log.read_text()
     kept.bring_back("early")
     (kept.data / "signer" / "signer.log").unlink()
     kept.grow("three")
-    assert "store_taken_as_found" in kept.service.log.read_text()
+    assert "store_history_unknown" in kept.service.log.read_text()
 
 
 @pytest.mark.sqlite
@@ -196,7 +196,7 @@ def test_every_node_notices_also_what_others_sealed_and_while_it_serves(tmp_path
         fleet.query(f"DELETE FROM seal_rounds WHERE round = {last}")
         for node in fleet.nodes:
             assert node.process.wait(60) == 1
-            assert "store_went_back" in node.log_tail()
+            assert "store_rollback_detected" in node.log_tail()
         first, second = fleet.nodes
         for node in fleet.nodes:
             done = node.run("serve")

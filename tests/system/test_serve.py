@@ -83,7 +83,7 @@ def test_where_passkeys_are_asked_for_in_vain_the_log_says_so(tmp_path):
                 if lines[-1]["event"] == "serving":
                     break
             process.terminate()
-        return [line["accounts"] for line in lines if line["event"] == "passkeys_do_not_work"]
+        return [line["accounts"] for line in lines if line["event"] == "passkeys_unavailable"]
     at_an_address = "--set", "service.public_url=https://192.0.2.7"
     account = run("account", "create", "--name", "A", "--json", "--config", path)
     assert told(*at_an_address) == []

@@ -63,13 +63,13 @@ def test_a_broken_chain_fails_no_registration_but_its_own(tmp_path):
         assert seen.pop(broken.id) == {503}
         assert set(map(frozenset, seen.values())) == {frozenset({201})}
         assert any("registrations of some chains fail" in each for each in warnings(service))
-        assert service.metric("registration_chains_apart") == 1
-        told = service.logged(lambda line: line["event"] == "registration_set_apart")
+        assert service.metric("registration_chains_quarantined") == 1
+        told = service.logged(lambda line: line["event"] == "registration_quarantined")
         assert "events" in told[0]["cause"]
 
         move_head(service, broken, 1)
         broken.live.register().expect(201)
-        assert service.metric("registration_chains_apart") == 0
+        assert service.metric("registration_chains_quarantined") == 0
         assert not any("registrations" in each for each in warnings(service))
         assert service.stop() == 0
     finally:
@@ -94,7 +94,7 @@ def test_a_broken_chain_is_left_out_of_the_rounds(tmp_path):
         other.live.sealed(other.live.register().expect(201).json["event_id"])
         assert broken.live.event(broken.last["event_id"])["timestamp"]["type"] == "pending"
         assert any("cannot be sealed" in each for each in warnings(service))
-        assert service.metric("seal_chains_apart") == 1
+        assert service.metric("seal_chains_quarantined") == 1
         assert service.metric("seal_failures_total") == 0
         told = service.logged(lambda line: line["event"] == "chain_not_sealed")
         assert told[0]["chain"] == broken.id
@@ -139,9 +139,9 @@ def test_a_clock_that_runs_ahead_refuses_at_once(tmp_path):
         assert status == 503 and "clock is 3" in reason and " s ahead of the " in reason
         assert 3000 < service.metric("clock_ahead_seconds") <= AHEAD_SECONDS
         assert service.metric("registrations_clock_refused_total") == 21
-        service.logged(lambda line: line["event"] == "clock_not_relied_on", 2)
+        service.logged(lambda line: line["event"] == "clock_rejected", 2)
         told = [line["event"] for line in errors(service)]
-        assert told.count("clock_not_relied_on") == 2
+        assert told.count("clock_rejected") == 2
         assert "request_failed" not in told and "clock_behind_chain" not in told
 
         clock.set(0)

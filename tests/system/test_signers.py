@@ -86,7 +86,7 @@ def test_certifications_wait_while_the_certificate_has_expired(tmp_path, pki):
     with operators(tmp_path, pki, pki.signer("short", ends=40)) as service:
         service.start()
         assert "ends on" in service.warnings(), "warned 30 days before"
-        (line,) = service.logged(lambda line: line.get("event") == "certificate_ends")
+        (line,) = service.logged(lambda line: line.get("event") == "certificate_expiring")
         assert "CN=short" in line["subject"]
         assert service.metric("signer_can_sign") == 1
         assert service.metric("signer_expires_timestamp_seconds") < time.time() + 60
@@ -247,7 +247,7 @@ def test_nodes_have_one_signer(tmp_path, pki):
         assert in_force(one)["sha256"] == in_force(two)["sha256"] == pki.sha256("fleet1")
         one.admin("signer", "rotate")
         for node in fleet.nodes:
-            eventually(lambda node=node: any(line.get("event") == "signer_taken"
+            eventually(lambda node=node: any(line.get("event") == "signer_activated"
                                              for line in node.log_lines()), "both have taken it")
         # A node without the next key says so, and goes on registering.
         assert two.stop() == 0

@@ -622,7 +622,7 @@ def test_broken_files_change_nothing(replacing, authority):
     secret = key.read_text().splitlines()[1]
 
     def refused(setting, what):
-        told = [line for line in replacing.reload("configuration_refused") if line["setting"] == setting]
+        told = [line for line in replacing.reload("configuration_rejected") if line["setting"] == setting]
         assert told and what in told[0]["problem"], told
         assert shown(replacing) == first and shown(replacing, replacing.admin_port) == first
     good = key.read_bytes()
@@ -645,7 +645,7 @@ def test_broken_files_change_nothing(replacing, authority):
     refused("service.tls_certificate", "cannot be read")
     certificate.write_bytes(good)
     # TLS begins and ends with a start.
-    told = replacing.reload("configuration_refused", service__tls_certificate="", service__tls_key="")
+    told = replacing.reload("configuration_rejected", service__tls_certificate="", service__tls_key="")
     assert told[0]["setting"] == "service.tls_certificate" and "restart" in told[0]["problem"]
     assert replacing.reload() and shown(replacing) == first
     assert secret not in replacing.log.read_text() and "PRIVATE KEY" not in replacing.log.read_text()
@@ -655,7 +655,7 @@ def test_a_certificate_that_clients_refuse_replaces_none_that_they_accept(replac
     first = shown(replacing)
     for begins, ends in ((-60, -1), (1, 60)):
         replace(replacing, authority.server(fresh(), days=ends, begins=begins))
-        told = replacing.reload("configuration_refused", rate__live=7)
+        told = replacing.reload("configuration_rejected", rate__live=7)
         assert [line["setting"] for line in told] == ["service.tls_certificate"]
         assert "clients would refuse it" in told[0]["problem"]
         assert shown(replacing) == first and shown(replacing, replacing.admin_port) == first
@@ -695,7 +695,7 @@ def test_a_certificate_that_ends_is_told(tmp_path, authority):
         one.start()
         ready = eventually(lambda: one.monitor("/readyz")[1], "it answers")
         assert "service.tls_certificate" in ready and "ends on" in ready
-        assert [line for line in one.logged(lambda line: line["event"] == "certificate_ends")
+        assert [line for line in one.logged(lambda line: line["event"] == "certificate_expiring")
                 if line["subject"] == "service.tls_certificate"]
         done = one.run("config", "check")
         assert "service.tls_certificate" in done.stdout + done.stderr

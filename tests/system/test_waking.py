@@ -85,7 +85,7 @@ def test_a_copy_does_not_charge_again_for_what_it_does_not_know(start, tmp_path,
         assert line["account_id"] == charged.account_id
         topup = copy.admin("topup", "show", charged.account_id)
         assert not topup["enabled"] and topup["reason"] == "charged_elsewhere", topup
-        (paid,) = copy.logged(lambda line: line["event"] == "payment_of_original")
+        (paid,) = copy.logged(lambda line: line["event"] == "unknown_payment_found")
         assert paid["reference"] in provider.intents
         assert bought(copy, charged) == [] and len(provider.charges) == 2
         # The operator has settled it.

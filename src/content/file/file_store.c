@@ -23,7 +23,7 @@
 #include "base/digest.h"
 #include "base/durable.h"
 #include "base/file.h"
-#include "content/driver.h"
+#include "content/content_driver.h"
 
 #define INCOMING ".incoming"
 #define INCOMING_NAME_SIZE 33
@@ -210,7 +210,7 @@ static int file_write(struct content_writer *base, const void *data, size_t size
 		return fail(error, "writing", errno);
 	writer->size += (off_t)size;
 	off_t more = writer->size - writer->written_out;
-	if (more < DURABLE_PIECE)
+	if (more < DURABLE_CHUNK)
 		return OK;
 	if (!durable_write_out(writer->descriptor, writer->written_out, more))
 		return fail(error, "writing out", errno);

@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/digest.h"
-#include "content/driver.h"
+#include "content/content_driver.h"
 #include "net/http.h"
 
 #define S3_BUCKET_MAX 64

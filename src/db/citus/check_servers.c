@@ -387,7 +387,7 @@ static int check_workers(struct db *db, db_finding_function *found, void *contex
 {
 	struct db_shard_server servers[DB_SHARD_SERVERS_MAX];
 	size_t count = 0;
-	int result = db_ask_shard_servers(db, servers, DB_SHARD_SERVERS_MAX, &count, error);
+	int result = db_check_shard_servers(db, servers, DB_SHARD_SERVERS_MAX, &count, error);
 	for (size_t i = 0; i < count; i++) {
 		struct reporter reporter = {found, context, "shards", servers[i].name, 0};
 		check_worker(db, &servers[i], &reporter);

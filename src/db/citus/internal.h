@@ -6,7 +6,7 @@
 #ifndef DB_CITUS_INTERNAL_H
 #define DB_CITUS_INTERNAL_H
 
-#include "db/postgres/internal.h"
+#include "db/postgres/postgres_internal.h"
 
 /* The shards of all tables with the rows of the same accounts (co-located shards), which are always
  * moved together. */
@@ -32,7 +32,7 @@ struct citus_detached {
 
 struct citus_connection {
 	struct pg_connection pg;
-	bool on_shard; /* db_keep_to_shard was called in this transaction, for `account` */
+	bool on_shard; /* db_bind_to_shard was called in this transaction, for `account` */
 	int64_t account;
 	int64_t process;      /* id of the server process, when the writer commits */
 	uint64_t written;     /* position in the log of its shard's server after its last write */
@@ -160,7 +160,7 @@ bool citus_cancel_commit(struct pg_connection *writer) MUST_CHECK;
 void citus_shard_query_init(struct citus_db *db);
 void citus_shard_query_free(struct citus_db *db);
 int citus_query_shards(struct db *base, const char *const *parts, size_t count,
-                       db_found_function *found, void *context, struct db_asked *ret,
+                       db_found_function *found, void *context, struct db_shard_query_result *ret,
                        struct error *error) MUST_CHECK;
 /* Reports a commit that took too long. In the next query each server must also make a test commit.
  * A server that does not, because it or its standby hangs, counts as unreachable until it does. */

@@ -352,7 +352,7 @@ static int ask_all(struct citus_shard_query *queries, const char *const *parts, 
 }
 
 int citus_query_shards(struct db *base, const char *const *parts, size_t count,
-                       db_found_function *found, void *context, struct db_asked *ret,
+                       db_found_function *found, void *context, struct db_shard_query_result *ret,
                        struct error *error)
 {
 	struct citus_db *db = citus_db(base);

@@ -1,5 +1,5 @@
 #include "base/library.h"
-#include "db/postgres/internal.h"
+#include "db/postgres/postgres_internal.h"
 
 #define ALL(FUNCTION)                                                                              \
 	FUNCTION(int, PQcancel, (PGcancel * cancel, char *why, int size), (cancel, why, size))         \

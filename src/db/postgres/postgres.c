@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "db/postgres/internal.h"
+#include "db/postgres/postgres_internal.h"
 
 #define STATEMENT_WAIT_US (60 * US_PER_SECOND)
 
@@ -197,7 +197,7 @@ void pg_begin_transaction(struct pg_connection *connection)
 	                                          : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
 	pg_send_text(connection, pg_note_latest_clock, db->transaction_settings[connection->use]);
 	if (pg_is_judged(connection))
-		pg_send_text(connection, pg_judge_replicas, pg_replica_query);
+		pg_send_text(connection, pg_check_replicas, pg_replica_query);
 }
 
 void pg_query_clock(struct pg_connection *connection)
@@ -271,7 +271,7 @@ void pg_send_commit(struct pg_connection *connection)
 void pg_send_commit_check(struct pg_connection *connection)
 {
 	if (pg_is_judged(connection))
-		pg_send_text(connection, pg_judge_replicas, pg_committed_query);
+		pg_send_text(connection, pg_check_replicas, pg_committed_query);
 	pg_sync(connection);
 }
 
@@ -365,7 +365,7 @@ int pg_ready(struct db *base, struct error *error)
 	int result = pg_connect(connection, error);
 	if (!result) {
 		/* Transactions set synchronous_commit themselves. */
-		pg_send_text(connection, pg_judge_replicas, pg_committed_query);
+		pg_send_text(connection, pg_check_replicas, pg_committed_query);
 		pg_sync(connection);
 		if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
 			pg_disconnect(connection);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/postgres/internal.h"
+#include "db/postgres/postgres_internal.h"
 
 static const char *skip_space(const char *text)
 {
@@ -88,7 +88,7 @@ void pg_judge_replicas_at(struct pg_connection *connection, const PGresult *row,
 		        where, present, wanted);
 }
 
-void pg_judge_replicas(struct pg_connection *connection, const PGresult *row, int64_t sent_us)
+void pg_check_replicas(struct pg_connection *connection, const PGresult *row, int64_t sent_us)
 {
 	(void)sent_us;
 	pg_judge_replicas_at(connection, row, "");

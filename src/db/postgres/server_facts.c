@@ -1,7 +1,7 @@
 /* Describes the server for the check of a configuration. */
 #include <stdio.h>
 
-#include "db/postgres/internal.h"
+#include "db/postgres/postgres_internal.h"
 
 static const char facts_query[] =
 	"SELECT current_setting('server_version'), "

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/tuned.h"
-#include "db/sqlite/internal.h"
+#include "db/sqlite/sqlite_internal.h"
 
 #define WRITER_CACHE_KIB 4096
 #define READER_CACHE_KIB 512
@@ -87,7 +87,7 @@ static int flags_of(enum sqlite_role role)
 {
 	switch (role) {
 	case SQLITE_WRITER: return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-	case SQLITE_MOVER: return SQLITE_OPEN_READWRITE;
+	case SQLITE_CHECKPOINTER: return SQLITE_OPEN_READWRITE;
 	case SQLITE_READER: break;
 	}
 	return SQLITE_OPEN_READONLY;
@@ -120,7 +120,7 @@ static void open_writer(struct sqlite_db *db)
 	struct db_query *query = db_query(&writer->base, "PRAGMA page_size");
 	db->page_size = db_step(query) ? db_integer(query, 0) : 0;
 	if (!db_end(query, NULL)) /* the connection keeps the error */
-		sqlite_watch_log(db);
+		sqlite_count_log_pages(db);
 }
 
 int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection,
@@ -144,7 +144,7 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	run(connection, pragmas);
 	if (role == SQLITE_WRITER) {
 		open_writer(db);
-	} else if (role == SQLITE_MOVER) {
+	} else if (role == SQLITE_CHECKPOINTER) {
 		/* Reading opens the log. */
 		run(connection, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
 		                "PRAGMA schema_version;");
@@ -159,7 +159,7 @@ int sqlite_reader_open(struct sqlite_connection *connection)
 	if (!result)
 		result = sqlite_connection_open(db, connection, SQLITE_READER, NULL);
 	if (!result && db->has_schema)
-		result = sqlite_add_arrivals(connection);
+		result = sqlite_add_append_log(connection);
 	if (result) {
 		sqlite3_close(connection->sqlite);
 		connection->sqlite = NULL;

@@ -7,7 +7,7 @@
 #include "base/durable.h"
 #include "base/file.h"
 #include "base/thread.h"
-#include "db/sqlite/internal.h"
+#include "db/sqlite/sqlite_internal.h"
 
 #define OPENING_PATIENCE_US 5000
 
@@ -31,7 +31,7 @@ static int open_connections(struct sqlite_db *db, struct error *error)
 	if (!result)
 		result = sqlite_connection_open(db, &db->writer, SQLITE_WRITER, error);
 	if (!result)
-		result = sqlite_move_whole_log(db, error);
+		result = sqlite_checkpoint_all(db, error);
 	/* Other programs that open the file do not check our lock file. */
 	if (result && (sqlite3_errcode(db->writer.sqlite) & 0xff) == SQLITE_BUSY)
 		return error_set(error, ERR_UNAVAILABLE, MSG_STORE_LOCKED, db->path, NULL);
@@ -40,13 +40,13 @@ static int open_connections(struct sqlite_db *db, struct error *error)
 		db->readers[i].next_free = db->free_readers;
 		db->free_readers = &db->readers[i];
 	}
-	return result ? result : sqlite_start_mover(db, error);
+	return result ? result : sqlite_start_checkpointer(db, error);
 }
 
 static void sqlite_close(struct db *base)
 {
 	struct sqlite_db *db = sqlite_db(base);
-	sqlite_stop_mover(db);
+	sqlite_stop_checkpointer(db);
 	/* After a failed sync the only good copy of some pages is in the log, even if a later sync
 	 * succeeds. */
 	if (db_is_poisoned(base) && db->writer.sqlite)
@@ -95,7 +95,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 		result = take_lock(db, error);
 	/* SQLite deletes a log whose database file is missing, with all its data. */
 	if (!result && access(db->path, F_OK) != 0)
-		result = sqlite_refuse_lone_log(options, error);
+		result = sqlite_refuse_orphaned_log(options, error);
 	mode_t mask = umask(0077);
 	if (!result)
 		result = open_connections(db, error);
@@ -181,10 +181,10 @@ static int sqlite_schema_is_there(struct db *base, struct error *error)
 {
 	struct sqlite_db *db = sqlite_db(base);
 	db->has_schema = true;
-	if (sqlite_add_arrivals(&db->writer))
+	if (sqlite_add_append_log(&db->writer))
 		return db_report(&db->writer.base, error);
 	for (int i = 0; i < READER_COUNT; i++)
-		if (db->readers[i].sqlite && sqlite_add_arrivals(&db->readers[i]))
+		if (db->readers[i].sqlite && sqlite_add_append_log(&db->readers[i]))
 			return db_report(&db->readers[i].base, error);
 	return OK;
 }

@@ -249,7 +249,7 @@ static const char *stripe_address(const void *state)
 	return ((const struct stripe *)state)->root;
 }
 
-/* Uses a request that payment_look_up needs, too. */
+/* Uses a request that payment_get needs, too. */
 static int stripe_ask(void *state, struct error *error)
 {
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
@@ -330,7 +330,7 @@ static int find_attempt(const struct stripe *stripe, const struct payment_order 
 }
 
 struct look {
-	payment_made_function *function;
+	customer_payment_visitor *function;
 	void *context;
 };
 
@@ -351,7 +351,7 @@ static int list_page(void *context, const struct http_answer *answer, bool *ret_
 }
 
 static int stripe_list_by_customer(void *state, const char *customer, int64_t since_us,
-                                   payment_made_function *function, void *context,
+                                   customer_payment_visitor *function, void *context,
                                    struct error *error)
 {
 	struct look look = {function, context};
@@ -570,7 +570,7 @@ const struct payment_driver payment_stripe = {
 	.close = stripe_close,
 	.charge = stripe_charge,
 	.look_up = stripe_look_up,
-	.look_at_customer = stripe_list_by_customer,
+	.list_by_customer = stripe_list_by_customer,
 	.page = stripe_page,
 	.refund = stripe_refund,
 	.ask = stripe_ask,

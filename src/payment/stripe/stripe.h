@@ -36,7 +36,7 @@ int stripe_find_intent(struct slice body, const struct payment_order *order, boo
                        struct payment_result *result, struct error *error) MUST_CHECK;
 
 /* Calls `function` for each payment of such a page; a result other than 0 stops and is returned. */
-int stripe_each_made(struct slice body, payment_made_function *function, void *context,
+int stripe_each_made(struct slice body, customer_payment_visitor *function, void *context,
                      bool *ret_more, char last[PAYMENT_REFERENCE_SIZE], struct error *error)
 	MUST_CHECK;
 

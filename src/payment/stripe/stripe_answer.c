@@ -273,7 +273,7 @@ int stripe_find_intent(struct slice body, const struct payment_order *order, boo
 }
 
 /* Authorized money that awaits capture is no longer available to the customer. */
-static bool is_made(const struct json *intent, struct payment_made *made)
+static bool is_made(const struct json *intent, struct customer_payment *made)
 {
 	char status[PAYMENT_CODE_SIZE];
 	stripe_copy(intent, "status", status, sizeof status);
@@ -284,7 +284,7 @@ static bool is_made(const struct json *intent, struct payment_made *made)
 	return *made->sale_code && (made->paid || strcmp(status, "processing") == 0);
 }
 
-int stripe_each_made(struct slice body, payment_made_function *function, void *context,
+int stripe_each_made(struct slice body, customer_payment_visitor *function, void *context,
                      bool *ret_more, char last[PAYMENT_REFERENCE_SIZE], struct error *error)
 {
 	ARENA_AUTO struct arena arena;
@@ -292,7 +292,7 @@ int stripe_each_made(struct slice body, payment_made_function *function, void *c
 	arena_init(&arena, STRIPE_JSON_MEMORY);
 	int code = read_list(&arena, body, &intent, ret_more, error);
 	for (; intent && !code; intent = intent->next) {
-		struct payment_made made = {0};
+		struct customer_payment made = {0};
 		if (is_made(intent, &made))
 			code = function(context, &made, error);
 		stripe_copy(intent, "id", last, PAYMENT_REFERENCE_SIZE);

@@ -92,7 +92,7 @@ static int move_credits(struct db_connection *connection, int64_t account,
 	if (!code)
 		*ret = (struct credit_outcome){state.balance, state.unpaid_events, settled};
 	if (!code)
-		act_told(connection, "balance", state.balance);
+		audit_add_number(connection, "balance", state.balance);
 	return code;
 }
 
@@ -102,7 +102,7 @@ static int create_account(struct db_connection *connection, const struct account
 {
 	int64_t account = 0;
 	int result = insert_account(connection, given, account_id, now_us, &account, error);
-	act_made_account(connection, account_id, account);
+	audit_add_created_account(connection, account_id, account);
 	if (result || !credits)
 		return result;
 	struct credit_outcome outcome;
@@ -182,7 +182,7 @@ static int count_uses(struct db_connection *connection, int64_t account, int64_t
                       struct account_uses *ret, struct error *error)
 {
 	return count_account_channels(connection, account, &ret->channels, error)
-		?: count_account_keys(db_beside(connection), account, &ret->keys, error)
+		?: count_account_keys(db_side_connection(connection), account, &ret->keys, error)
 		?: count_certifications_of_day(connection, account, now_us, &ret->certifications, error)
 		?: count_stored(connection, account, &ret->stored_bytes, error);
 }
@@ -214,7 +214,7 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 		result = find_account_number(connection, after, &after_number, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	result =
 		routing_find_page(connection, ROUTING_ALL,
 	                      "SELECT account FROM {accounts} WHERE account > ? ORDER BY account",
@@ -229,7 +229,7 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 	db_bind_string(row.query, day);
 	db_bind_integer(row.query, after_number);
 	db_bind_integer(row.query, limit + 1);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	struct account_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &account_type, LIST_OF(&list), limit, error));
 	if (!result)

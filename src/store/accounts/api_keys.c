@@ -47,7 +47,7 @@ int store_create_key(struct store *store, struct slice channel_id, enum mode mod
 	memcpy(record.last_four, last_four, sizeof record.last_four);
 	struct db_connection *connection = begin_write(store, &error);
 	int result = insert_key(connection, channel_id, &record, key_hash, most, error);
-	act_made(connection, "key_id", record.key_id);
+	audit_add_created(connection, "key_id", record.key_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_key_id, record.key_id, ID_SIZE);

@@ -95,7 +95,7 @@ int store_find_key(struct store *store, const struct sha256 *key_hash, struct ke
 	struct db_connection *reader = db_take_reader(store->db);
 	struct db_query *query = ask_key(reader, key_hash);
 	if (!query) {
-		int failed = db_tell_failure(reader, error);
+		int failed = db_get_failure(reader, error);
 		db_give(reader);
 		return failed ? failed : ERR_NOT_FOUND;
 	}

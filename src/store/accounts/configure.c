@@ -135,7 +135,7 @@ int store_create_channel(struct store *store, struct slice account_id,
 	store_fresh_id("chn_", channel_id);
 	struct db_connection *connection = begin_write(store, &error);
 	int result = create_channel(connection, account_id, config, most, channel_id, now_us, error);
-	act_made(connection, "channel_id", channel_id);
+	audit_add_created(connection, "channel_id", channel_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_channel_id, channel_id, ID_SIZE);
@@ -173,10 +173,10 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
                        struct channel_record *ret, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct row row = {
-		.arena = arena,
-		.query = routing_query_one(connection, ROUTING_PLACE("channels", "channel_id"), channel_id,
-	                             ROUTING_TEXTS(CHANNEL_COLUMNS " WHERE c.channel_id = $1", "c."))};
+	struct row row = {.arena = arena,
+	                  .query = routing_query_one(
+						  connection, ROUTING_PLACE("channels", "channel_id"), channel_id,
+						  ROUTING_TEXTS(CHANNEL_COLUMNS " WHERE c.channel_id = $1", "c."))};
 	struct channel_record record;
 	int result = end_read(connection, row_find(&row, &channel_type, &record, MSG_STORE_NO_CHANNEL,
 	                                           channel_id, error));
@@ -202,7 +202,7 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 	int result = find_filters(connection, account_id, after, &account, &after_channel, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	result =
 		routing_find_page(connection, account ? account : ROUTING_ALL,
 	                      "SELECT account FROM {channels} WHERE channel > ? ORDER BY channel",
@@ -214,7 +214,7 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, after_channel);
 	db_bind_integer(row.query, limit + 1);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	struct channel_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &channel_type, LIST_OF(&list), limit, error));
 	if (!result)

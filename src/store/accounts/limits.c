@@ -98,7 +98,7 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	if (!result)
 		result =
 			insert_limit(connection, &target, limit_id, period, max_events, block, now_us, error);
-	act_made(connection, "limit_id", limit_id);
+	audit_add_created(connection, "limit_id", limit_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_limit_id, limit_id, ID_SIZE);
@@ -158,7 +158,7 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 		return end_read(connection, result);
 	const struct routing_value values[] = {
 		{.number = channel}, {.number = channel}, {.text = &after}};
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	result =
 		routing_find_page(connection, account ? account : ROUTING_ALL,
 	                      "SELECT account FROM {consumption_limits} WHERE (? = 0 OR channel = ?)"
@@ -184,7 +184,7 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
 	db_bind_integer(row.query, last);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	struct limit_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &limit_type, LIST_OF(&list), limit, error));
 	if (!result)
@@ -260,7 +260,7 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 		db_bind_integer(query, credits);
 		result = db_execute(query, NULL, error);
 	}
-	act_made(connection, "threshold_id", threshold_id);
+	audit_add_created(connection, "threshold_id", threshold_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_threshold_id, threshold_id, ID_SIZE);
@@ -289,7 +289,7 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 		result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	result = routing_find_page(connection, account ? account : ROUTING_ALL,
 	                           "SELECT account FROM {balance_thresholds} WHERE threshold_id > ?"
 	                           " ORDER BY threshold_id",
@@ -303,7 +303,7 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 	db_bind_integer(row.query, account);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	struct threshold_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &threshold_type, LIST_OF(&list), limit, error));
 	if (!result)

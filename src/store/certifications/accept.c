@@ -393,7 +393,7 @@ static int accept(struct db_connection *connection, const char *prefix, int64_t 
 		?: count_certification(connection, certification, CERTIFICATION_PROCESSING,
 		                       certification->requested_at_us, error);
 	if (!result)
-		act_made(connection, "certification_id", certification->certification_id);
+		audit_add_created(connection, "certification_id", certification->certification_id);
 	return result;
 }
 
@@ -450,7 +450,7 @@ static int judge_stored(struct db_connection *connection, const struct certifica
 	return result ? result : check_stored(connection, certification, stored_bytes, own_max, error);
 }
 
-int store_judge_certification(struct store *store, int64_t open_max,
+int store_check_certification(struct store *store, int64_t open_max,
                               const struct certification *certification, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
@@ -463,6 +463,6 @@ int store_judge_certification(struct store *store, int64_t open_max,
 		result = certification->mode == MODE_TEST ? check_quota(connection, certification, error)
 		                                          : check_balance(connection, certification, error);
 	if (!result)
-		result = check_numbers(db_beside(connection), certification, error);
+		result = check_numbers(db_side_connection(connection), certification, error);
 	return end_read(connection, result);
 }

@@ -157,7 +157,7 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 		                        : next_version_at(connection, account, chain, at, version, last);
 	}
 	if (!result && db_failure(connection))
-		result = db_tell_failure(connection, error);
+		result = db_get_failure(connection, error);
 	result = end_read(connection, result);
 	if (!result)
 		*ret_count = count;

@@ -92,7 +92,7 @@ int store_close_range(struct store *store, int64_t account, int64_t chain,
 
 /* Reads whether store_accept_certification would accept the certification now. Makes the same
  * checks except those of the idempotency key and of `expected`. The members are set as there. */
-int store_judge_certification(struct store *store, int64_t open_max,
+int store_check_certification(struct store *store, int64_t open_max,
                               const struct certification *certification, struct error *error)
 	MUST_CHECK;
 
@@ -144,7 +144,7 @@ struct certification_claim {
 /* Leases to the holder, until now_us + lease_us, the next due certification in processing that is a
  * test one or whose range is sealed. Returns ERR_NOT_FOUND when there is none. A holder works on
  * one certification at a time. A lease that it still holds is left from a crash; the job is resumed
- * at once unless that has happened many times (store/nodes/claims.h). */
+ * at once unless that has happened many times (store/nodes/job_claims.h). */
 int store_claim_certification(struct store *store, const struct certification_claim *claim,
                               struct arena *arena, struct certification *ret, struct error *error)
 	MUST_CHECK;
@@ -207,15 +207,16 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
 int store_list_documents(struct store *store, int64_t account, int64_t certification,
                          struct arena *arena, struct document **ret_documents, size_t *ret_count,
                          struct error *error) MUST_CHECK;
-/* Reads whether store_list_like_documents would return documents. */
-int store_has_like_certification(struct store *store, const struct certification *certification,
-                                 int64_t since_us, bool *ret_has, struct error *error) MUST_CHECK;
+/* Reads whether store_list_same_range_documents would return documents. */
+int store_has_same_range_certification(struct store *store,
+                                       const struct certification *certification, int64_t since_us,
+                                       bool *ret_has, struct error *error) MUST_CHECK;
 /* Lists the documents of the last certification of the same events that was completed since
  * since_us. *ret_count is 0 when there is none. */
-int store_list_like_documents(struct store *store, const struct certification *certification,
-                              int64_t since_us, struct arena *arena,
-                              struct document **ret_documents, size_t *ret_count,
-                              struct error *error) MUST_CHECK;
+int store_list_same_range_documents(struct store *store, const struct certification *certification,
+                                    int64_t since_us, struct arena *arena,
+                                    struct document **ret_documents, size_t *ret_count,
+                                    struct error *error) MUST_CHECK;
 /* Finds a document by the certification's public identifier and the file name. Returns
  * ERR_NOT_FOUND when it does not exist. */
 int store_find_document(struct store *store, struct slice certification_id, struct slice name,
@@ -229,7 +230,7 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
 /* ---- housekeeping ---- */
 
 /* Reads whether an event or an issued file refers to the object. */
-int store_object_is_named(struct store *store, const char *object, bool *ret_named,
-                          struct error *error) MUST_CHECK;
+int store_is_object_referenced(struct store *store, const char *object, bool *ret_named,
+                               struct error *error) MUST_CHECK;
 
 #endif

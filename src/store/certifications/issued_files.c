@@ -132,8 +132,9 @@ static int find_like(struct db_connection *connection, const struct certificatio
 	return db_end(query, error);
 }
 
-int store_has_like_certification(struct store *store, const struct certification *certification,
-                                 int64_t since_us, bool *ret_has, struct error *error)
+int store_has_same_range_certification(struct store *store,
+                                       const struct certification *certification, int64_t since_us,
+                                       bool *ret_has, struct error *error)
 {
 	int64_t found = 0;
 	struct db_connection *connection = begin_read(store, &error);
@@ -143,10 +144,10 @@ int store_has_like_certification(struct store *store, const struct certification
 	return result;
 }
 
-int store_list_like_documents(struct store *store, const struct certification *certification,
-                              int64_t since_us, struct arena *arena,
-                              struct document **ret_documents, size_t *ret_count,
-                              struct error *error)
+int store_list_same_range_documents(struct store *store, const struct certification *certification,
+                                    int64_t since_us, struct arena *arena,
+                                    struct document **ret_documents, size_t *ret_count,
+                                    struct error *error)
 {
 	int64_t found = 0;
 	struct db_connection *connection = begin_read(store, &error);
@@ -176,8 +177,9 @@ int store_find_document(struct store *store, struct slice certification_id, stru
 {
 	int64_t account;
 	struct db_connection *connection = begin_read(store, &error);
-	bool located = routing_is_located(connection, &ROUTING_PLACE("certifications", "certification_id"),
-	                             certification_id, &account);
+	bool located =
+		routing_is_located(connection, &ROUTING_PLACE("certifications", "certification_id"),
+	                       certification_id, &account);
 	struct db_query *query =
 		located ? db_query(connection, NAMED_DOCUMENT " AND f.account = $3 AND c.account = $3")
 				: db_query(connection, NAMED_DOCUMENT);
@@ -248,8 +250,8 @@ static struct slice certification_of(const char *object)
 	return deeper ? slice_make(id, (size_t)(end - id)) : slice_of("");
 }
 
-int store_object_is_named(struct store *store, const char *object, bool *ret_named,
-                          struct error *error)
+int store_is_object_referenced(struct store *store, const char *object, bool *ret_named,
+                               struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =

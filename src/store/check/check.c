@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "ledger/purchase.h"
+#include "ledger/purchase_rules.h"
 #include "store/accounts/accounts.h"
 #include "store/check/checking.h"
 #include "store/usage/count.h"
@@ -223,7 +223,7 @@ static int check_chain(struct check *check, struct error *error)
 	result = check_documents(check, &head) ?: check_configs(check, &arena, error);
 	int64_t problems = check->report.problems;
 	if (!result && !db_is_shared(check->store->db))
-		result = check_chain_arrivals(check, error);
+		result = check_chain_runs(check, error);
 	if (result || check->report.problems > problems)
 		return result; /* its events may not be found */
 	check->sequence = 0;
@@ -348,7 +348,7 @@ static int check_indexes(struct check *check, struct error *error)
 	struct db_connection *reader = check_take_reader(check);
 	int result = db_begin(reader, error);
 	if (!result)
-		check_all_arrivals(check);
+		check_run_total(check);
 	if (!result)
 		result = db_failure(reader);
 	check_give_reader(check);
@@ -537,7 +537,7 @@ int store_check(struct store *store, const struct check_listener *listener,
 	if (!result)
 		result = check_evidence(&check, error);
 	if (!result)
-		result = check_acts(&check, error);
+		result = check_audit_log(&check, error);
 	buf_free(&check.record);
 	if (result)
 		return result;

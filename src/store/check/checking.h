@@ -35,8 +35,8 @@ void check_account_totals(struct check *check, int64_t account, const char *acco
 
 /* Embedded engine: check the event runs of the current chain, and the total of all runs in the
  * reader's view. */
-int check_chain_arrivals(struct check *check, struct error *error) MUST_CHECK;
-void check_all_arrivals(struct check *check);
+int check_chain_runs(struct check *check, struct error *error) MUST_CHECK;
+void check_run_total(struct check *check);
 /* Embedded engine: checks that the client_ref index finds every event, and that each client_ref has
  * one event. */
 int check_client_refs(struct check *check, struct error *error) MUST_CHECK;
@@ -44,6 +44,6 @@ int check_client_refs(struct check *check, struct error *error) MUST_CHECK;
 /* Checks the archive timestamps, and that documents and tokens refer to them correctly. */
 int check_evidence(struct check *check, struct error *error) MUST_CHECK;
 /* Checks the numbers, chains and segments of the audit log. */
-int check_acts(struct check *check, struct error *error) MUST_CHECK;
+int check_audit_log(struct check *check, struct error *error) MUST_CHECK;
 
 #endif

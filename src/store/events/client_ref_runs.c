@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 #define LEVELS_MAX 32
 #define MERGE_RUNS_RESERVED 16 /* runs that flushes leave for merges while some are suspended */

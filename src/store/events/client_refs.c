@@ -379,7 +379,7 @@ int client_refs_lose(struct client_refs *refs, struct db_connection *connection,
                      struct error *error)
 {
 	struct error cause = {0};
-	(void)!db_tell_failure(connection, &cause);
+	(void)!db_get_failure(connection, &cause);
 	pthread_mutex_lock(&refs->lock);
 	if (!atomic_load(&refs->lost)) {
 		snprintf(refs->cause, sizeof refs->cause, "%s", cause.cause);
@@ -467,9 +467,9 @@ static int look_up(struct client_refs *refs, struct db_connection *connection,
 	return convert_damage(refs, result, connection, error);
 }
 
-int client_refs_look_up(struct client_refs *refs, struct db_connection *connection, int64_t account,
-                        int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
-                        size_t *ret_count, struct error *error)
+int client_refs_lookup(struct client_refs *refs, struct db_connection *connection, int64_t account,
+                       int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
+                       size_t *ret_count, struct error *error)
 {
 	struct search search = {.account = account,
 	                        .chain = chain,
@@ -636,7 +636,7 @@ int client_refs_write(struct client_refs *refs, struct db_connection *connection
 	if (atomic_load(&refs->lost))
 		return refs->added.count > 0 ? refuse_while_rebuilding(error) : OK;
 	if (db_failure(connection))
-		return db_tell_failure(connection, error);
+		return db_get_failure(connection, error);
 	int result = client_refs_write_all(refs, connection, error);
 	return client_refs_page_failed(connection, result) ? client_refs_lose(refs, connection, error)
 	                                                   : result;
@@ -778,7 +778,7 @@ int client_refs_count(struct client_refs *refs, struct db_connection *connection
 	if (atomic_load(&refs->lost))
 		return error_cause(error, ERR_CORRUPT, "the index has to be rebuilt: %s", refs->cause);
 	if (db_failure(connection))
-		return db_tell_failure(connection, error);
+		return db_get_failure(connection, error);
 	int result = count_parts(refs, connection, ret_count, error);
 	return client_refs_page_failed(connection, result) ? client_refs_lose(refs, connection, error)
 	                                                   : result;

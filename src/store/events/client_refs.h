@@ -9,7 +9,7 @@
  * Databases of older versions have a B-tree, `client_refs`. Each batch moves some of its entries,
  * as if they were new, until the tree is empty.
  *
- * Used by the one sequencer inside its transaction; client_refs_look_up may be called by any
+ * Used by the one sequencer inside its transaction; client_refs_lookup may be called by any
  * thread, outside a transaction. Entries become visible with client_refs_committed and vanish with
  * client_refs_rolled_back. One of these ends every transaction in which client_refs_write was
  * called.
@@ -54,9 +54,9 @@ int client_refs_find(struct client_refs *refs, struct db_connection *connection,
                      size_t *ret_count, struct error *error) MUST_CHECK;
 /* Like client_refs_find for other threads, over the entries committed before the call. Outside a
  * transaction: each statement sees the commits before it. */
-int client_refs_look_up(struct client_refs *refs, struct db_connection *connection, int64_t account,
-                        int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
-                        size_t *ret_count, struct error *error) MUST_CHECK;
+int client_refs_lookup(struct client_refs *refs, struct db_connection *connection, int64_t account,
+                       int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
+                       size_t *ret_count, struct error *error) MUST_CHECK;
 int client_refs_add(struct client_refs *refs, int64_t account, int64_t chain, int64_t ref_hash,
                     int64_t sequence) MUST_CHECK;
 /* Writes the additions and moves some entries; called once in every batch. */

@@ -7,7 +7,7 @@
 
 #include "store/events/client_ref_events.h"
 #include "store/events/client_refs.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 /* Also the format in the small tables, where a row has many of them. */
 struct entry {

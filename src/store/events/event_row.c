@@ -1,6 +1,6 @@
 #include "store/events/event_row.h"
 
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 /* Each kind of member is an int64_t or a slice on its way from and to the database. */
 #define INTEGER_NULL TIME_NONE

@@ -307,12 +307,13 @@ int store_read_event(struct db_connection *connection, int64_t account, int64_t 
 		return ended ? ended : result;
 	if (!found)
 		return ERR_NOT_FOUND;
-	struct db_connection *unsharded = db_beside(connection); /* rounds belong to no account */
+	struct db_connection *unsharded =
+		db_side_connection(connection); /* rounds belong to no account */
 	struct cover cover;
 	cover_begin(&cover, unsharded, account, chain);
 	cover_event(&cover, &event);
 	if (db_failure(unsharded))
-		result = db_tell_failure(unsharded, error);
+		result = db_get_failure(unsharded, error);
 	if (!result)
 		*ret = event;
 	return result;

@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "store/events/arrivals.h"
+#include "store/events/append_log.h"
 #include "store/events/client_refs.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 /* An item of a batch, with the ledger's request. */
 struct batch_item {
@@ -46,7 +46,7 @@ struct batch_memory {
 	struct arena arena;  /* of the current batch */
 	/* Embedded engine. */
 	struct client_refs *client_refs;
-	struct kept_heads *kept_heads;
+	struct head_cache *head_cache;
 	/* Server. */
 	struct event_columns *columns;
 };

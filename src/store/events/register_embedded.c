@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "store/events/event_row.h"
-#include "store/events/kept_heads.h"
+#include "store/events/head_cache.h"
 #include "store/events/register_batch.h"
 
 static int open_embedded(struct store *store, struct batch_memory *memory, struct error *error)
@@ -13,14 +13,14 @@ static int open_embedded(struct store *store, struct batch_memory *memory, struc
 	const struct client_refs_shape shape = client_refs_usual_shape();
 	int result = client_refs_open(reader, &shape, &memory->client_refs, error);
 	db_give(reader);
-	memory->kept_heads = kept_heads_make();
-	return result || memory->kept_heads ? result : ERR_NO_MEMORY;
+	memory->head_cache = head_cache_create();
+	return result || memory->head_cache ? result : ERR_NO_MEMORY;
 }
 
 static void close_embedded(struct batch_memory *memory)
 {
 	client_refs_close(memory->client_refs);
-	kept_heads_free(memory->kept_heads);
+	head_cache_free(memory->head_cache);
 }
 
 static int read_head(struct batch *batch, int64_t account, struct loaded_chain *chain,
@@ -44,7 +44,7 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 	int64_t account = part->account.account;
 	int result = OK;
 	for (size_t i = 0; i < part->account.chain_count && !result; i++)
-		if (!kept_heads_find(batch->memory->kept_heads, account, batch->arena, &chains[i]))
+		if (!head_cache_find(batch->memory->head_cache, account, batch->arena, &chains[i]))
 			result = read_head(batch, account, &chains[i], error);
 	return result;
 }
@@ -124,8 +124,8 @@ static int look_up(struct store *store, int64_t account, int64_t chain, struct s
 	int64_t candidates[CANDIDATES_MAX];
 	size_t count = 0;
 	struct db_connection *reader = db_take_reader(store->db);
-	int result = client_refs_look_up(store->memories[0].client_refs, reader, account, chain,
-	                                 wanted.ref_hash, candidates, CANDIDATES_MAX, &count, error);
+	int result = client_refs_lookup(store->memories[0].client_refs, reader, account, chain,
+	                                wanted.ref_hash, candidates, CANDIDATES_MAX, &count, error);
 	if (!result)
 		result = look_at_candidates(reader, &wanted, candidates, count, &known, error);
 	db_give(reader);
@@ -184,8 +184,8 @@ static int write_run(struct batch *batch, int64_t account, int64_t arrival,
 	}
 	if (result)
 		return result;
-	return arrivals_add_run(batch->connection, arrival, first, (int64_t)count,
-	                        &chain_of(items[0])->runs, error);
+	return append_log_add_run(batch->connection, arrival, first, (int64_t)count,
+	                          &chain_of(items[0])->runs, error);
 }
 
 static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
@@ -202,7 +202,7 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 	assert(count <= part->count);
 	qsort(items, count, sizeof *items, compare_events);
 	int64_t last;
-	int result = arrivals_last(batch->connection, &last, error);
+	int result = append_log_last(batch->connection, &last, error);
 	for (size_t i = 0, end; i < count && !result; i = end) {
 		for (end = i + 1; end < count && chain_of(items[end]) == chain_of(items[i]);)
 			end++;
@@ -217,7 +217,7 @@ static int write_head(struct batch *batch, int64_t account, const struct loaded_
 {
 	const struct ledger_chain *chain = &loaded->ledger;
 	/* The run that was written ends at the head. */
-	assert(arrival_run_last_key(&loaded->runs.last) ==
+	assert(append_run_last_key(&loaded->runs.last) ==
 	       new_event_number(chain->chain, chain->last_sequence));
 	struct db_query *query =
 		db_query(batch->connection, "UPDATE chains SET last_sequence = $3, last_received_at = $4, "
@@ -280,21 +280,21 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 
 static int begin(struct batch *batch, struct error *error)
 {
-	return kept_heads_begin(batch->memory->kept_heads, batch->connection, error);
+	return head_cache_begin(batch->memory->head_cache, batch->connection, error);
 }
 
 static int finish(struct batch *batch, struct error *error)
 {
 	int result = client_refs_write(batch->memory->client_refs, batch->connection, error);
-	return result ? result : kept_heads_finish(batch->memory->kept_heads, batch->connection, error);
+	return result ? result : head_cache_finish(batch->memory->head_cache, batch->connection, error);
 }
 
 static void keep_heads(struct batch *batch)
 {
 	for (const struct account_batch *part = batch->accounts; part; part = part->next)
 		for (size_t i = 0; i < part->account.chain_count; i++)
-			kept_heads_keep(batch->memory->kept_heads, part->account.account,
-			                (const struct loaded_chain *)part->account.chains[i]);
+			head_cache_put(batch->memory->head_cache, part->account.account,
+			               (const struct loaded_chain *)part->account.chains[i]);
 }
 
 static void ended(struct batch *batch, bool committed)
@@ -304,7 +304,7 @@ static void ended(struct batch *batch, bool committed)
 		keep_heads(batch);
 	} else {
 		client_refs_rolled_back(batch->memory->client_refs);
-		kept_heads_forget(batch->memory->kept_heads);
+		head_cache_clear(batch->memory->head_cache);
 	}
 }
 

@@ -142,7 +142,7 @@ static struct db_query *ask_limit_count(struct batch *batch, int64_t account)
 
 static int read_key_id(struct batch *batch, struct ledger_limit *limit, struct error *error)
 {
-	struct db_connection *unsharded = db_beside(batch->connection);
+	struct db_connection *unsharded = db_side_connection(batch->connection);
 	struct db_query *query = db_query(unsharded, "SELECT key_id FROM api_keys WHERE key = $1");
 	db_bind_integer(query, limit->key);
 	if (db_step(query)) {

@@ -45,12 +45,12 @@ static int list_unsealed(struct store *store, int64_t after_account, int64_t aft
                          size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->all ? db_query(connection, UNSEALED(""))
-	                                      : db_query(connection, UNSEALED(UNSEALED_OF));
+	struct db_query *query =
+		of->all ? db_query(connection, UNSEALED("")) : db_query(connection, UNSEALED(UNSEALED_OF));
 	db_bind_integer(query, after_account);
 	db_bind_integer(query, after_chain);
 	db_bind_integer(query, (int64_t)limit);
-	work_bind(query, of);
+	shard_work_bind(query, of);
 	return read_unsealed(connection, query, limit, ret_chains, ret_count, error);
 }
 
@@ -60,11 +60,11 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 {
 	struct work_accounts of;
 	*ret_count = 0;
-	int result = work_find(store, WORK_UNSEALED, &of, error);
+	int result = shard_work_find(store, WORK_UNSEALED, &of, error);
 	if (!result && !work_is_empty(&of))
 		result = list_unsealed(store, after_account, after_chain, limit, &of, ret_chains, ret_count,
 		                       error);
-	work_free(&of);
+	shard_work_free(&of);
 	return result;
 }
 
@@ -86,7 +86,7 @@ static int list_wanted(struct store *store, size_t limit, struct work_accounts *
 	struct db_query *query =
 		of->all ? db_query(connection, WANTED("")) : db_query(connection, WANTED(WANTED_OF));
 	db_bind_integer(query, (int64_t)limit);
-	work_bind(query, of);
+	shard_work_bind(query, of);
 	return read_unsealed(connection, query, limit, ret_chains, ret_count, error);
 }
 
@@ -95,10 +95,10 @@ int store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *
 {
 	struct work_accounts of;
 	*ret_count = 0;
-	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
+	int result = shard_work_find(store, WORK_CERTIFICATIONS, &of, error);
 	if (!result && !work_is_empty(&of))
 		result = list_wanted(store, limit, &of, ret_chains, ret_count, error);
-	work_free(&of);
+	shard_work_free(&of);
 	return result;
 }
 
@@ -113,7 +113,7 @@ static int round_is_awaited(struct store *store, struct work_accounts *of, bool 
 	struct db_query *query =
 		of->all ? db_query(connection, AWAITED(""))
 				: db_query(connection, AWAITED(WORK_ACCOUNTS("r", "$1") WORK_ACCOUNTS("c", "$1")));
-	work_bind(query, of);
+	shard_work_bind(query, of);
 	bool awaited = db_step(query);
 	int result = end_read(connection, db_end(query, error));
 	if (!result)
@@ -125,10 +125,10 @@ int store_round_is_awaited(struct store *store, bool *ret_awaited, struct error 
 {
 	struct work_accounts of;
 	*ret_awaited = false;
-	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
+	int result = shard_work_find(store, WORK_CERTIFICATIONS, &of, error);
 	if (!result && !work_is_empty(&of))
 		result = round_is_awaited(store, &of, ret_awaited, error);
-	work_free(&of);
+	shard_work_free(&of);
 	return result;
 }
 
@@ -177,9 +177,9 @@ int store_read_chain_hashes(struct store *store, int64_t account, int64_t chain,
                             int64_t last, struct sha256 *ret_hashes, struct error *error)
 {
 	struct sha256 before, end;
-	if (chain_is_of_acts(chain))
-		return store_read_act_hashes(store, account, chain, first, last, ret_hashes, &before, &end,
-		                             error);
+	if (is_audit_chain(chain))
+		return store_read_audit_hashes(store, account, chain, first, last, ret_hashes, &before,
+		                               &end, error);
 	struct db_connection *connection = begin_read(store, &error);
 	int result = OK;
 	if (first == 0)

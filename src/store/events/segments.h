@@ -1,7 +1,7 @@
 /* Sealed segments, and the rounds whose timestamps cover them: what the sealer reads and writes,
  * and what proofs and archives read. Hash trees and documents are built by src/seal; the store
  * keeps their bytes. Of the events only those of live chains are sealed. All records of the audit
- * log (store/audit/acts.h) are sealed, as chains with numbers of their own. Thread safe. */
+ * log (store/audit/audit_log.h) are sealed, as chains with numbers of their own. Thread safe. */
 #ifndef STORE_SEGMENTS_H
 #define STORE_SEGMENTS_H
 
@@ -9,9 +9,9 @@
 
 /* The chains of an account's audit records, which belong to no channel; the sequence is the
  * record's number. */
-#define ACTS_CHAIN (-2)
-#define URGENT_ACTS_CHAIN (-4)
-static inline bool chain_is_of_acts(int64_t chain)
+#define AUDIT_CHAIN (-2)
+#define URGENT_AUDIT_CHAIN (-4)
+static inline bool is_audit_chain(int64_t chain)
 {
 	return chain < 0;
 }
@@ -34,15 +34,16 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
                         struct error *error) MUST_CHECK;
 
 /* Does the same for audit records; last_received_at_us is not set. */
-int store_list_unsealed_acts(struct store *store, int64_t after_account, int64_t after_chain,
-                             size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
-                             struct error *error) MUST_CHECK;
+int store_list_unsealed_audit_records(struct store *store, int64_t after_account,
+                                      int64_t after_chain, size_t limit,
+                                      struct unsealed_chain *ret_chains, size_t *ret_count,
+                                      struct error *error) MUST_CHECK;
 /* Reads the SHA-256 of the documents of the audit records first to last, which are the leaves of
  * their segment, and the chain hashes before the first and of the last. Returns ERR_CORRUPT when a
  * record is missing or does not match its chain hash. */
-int store_read_act_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
-                          int64_t last, struct sha256 *ret_hashes, struct sha256 *ret_before,
-                          struct sha256 *ret_last, struct error *error) MUST_CHECK;
+int store_read_audit_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
+                            int64_t last, struct sha256 *ret_hashes, struct sha256 *ret_before,
+                            struct sha256 *ret_last, struct error *error) MUST_CHECK;
 
 /* Lists the chains that a certification waits for and that are not staged far enough, in the same
  * form. */
@@ -152,9 +153,9 @@ int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct 
 int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret_token_hash,
                      struct error *error) MUST_CHECK;
 /* Reads the last round (0: none) with its root, and whether round `round` exists, with its root. */
-int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
-                      struct sha256 *ret_last_root, bool *ret_present, struct sha256 *ret_root,
-                      struct error *error) MUST_CHECK;
+int store_read_round_roots(struct store *store, int64_t round, int64_t *ret_last,
+                           struct sha256 *ret_last_root, bool *ret_present, struct sha256 *ret_root,
+                           struct error *error) MUST_CHECK;
 
 struct accepted_rollback {
 	int64_t accepted_at_us;

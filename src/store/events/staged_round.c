@@ -37,8 +37,8 @@ static int write_segment(struct db_connection *connection, const struct segment_
 {
 	assert(segment->first_sequence <= segment->last_sequence);
 	assert(segment->document.size > 0 && segment->nodes.size > 0);
-	bool of_acts = chain_is_of_acts(segment->chain);
-	int result = of_acts ? take_acts(connection, segment, error)
+	bool of_acts = is_audit_chain(segment->chain);
+	int result = of_acts ? stage_audit_records(connection, segment, error)
 	                     : advance_chain(connection, segment, round, error);
 	if (result)
 		return result;
@@ -249,9 +249,9 @@ static int unstage_segment(struct db_connection *connection, const struct staged
                            struct error *error)
 {
 	struct sha256 hash;
-	if (chain_is_of_acts(segment->chain))
-		return give_acts_back(connection, segment->account, segment->chain, segment->number,
-		                      segment->first_sequence, error);
+	if (is_audit_chain(segment->chain))
+		return unstage_audit_records(connection, segment->account, segment->chain, segment->number,
+		                             segment->first_sequence, error);
 	int result = segment->number > 1 ? read_seal_hash(connection, segment, &hash, error) : OK;
 	if (result)
 		return result;

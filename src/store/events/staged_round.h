@@ -18,12 +18,12 @@ int check_staged_changes(struct db_connection *connection, const struct round_re
 int read_last_round(struct db_connection *connection, int64_t *ret_round,
                     struct sha256 *ret_token_hash, struct error *error) MUST_CHECK;
 
-/* For a segment of audit records: take_acts removes the records from the unsealed ones and returns
- * ERR_REFUSED when the segment does not continue its chain. give_acts_back adds them again and
- * removes the segment, which must be the last one. */
-int take_acts(struct db_connection *connection, const struct segment_record *segment,
-              struct error *error) MUST_CHECK;
-int give_acts_back(struct db_connection *connection, int64_t account, int64_t chain, int64_t number,
-                   int64_t first_sequence, struct error *error) MUST_CHECK;
+/* For a segment of audit records: stage_audit_records removes the records from the unsealed ones
+ * and returns ERR_REFUSED when the segment does not continue its chain. unstage_audit_records adds
+ * them again and removes the segment, which must be the last one. */
+int stage_audit_records(struct db_connection *connection, const struct segment_record *segment,
+                        struct error *error) MUST_CHECK;
+int unstage_audit_records(struct db_connection *connection, int64_t account, int64_t chain,
+                          int64_t number, int64_t first_sequence, struct error *error) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* The queue of certifications for archive timestamps, and the chains of those that have one. */
-#include "store/evidence/internal.h"
+#include "store/evidence/evidence_rows.h"
 #include "store/shards/shard_work.h"
 
 #define CHAINS_MAX 64 /* of one record */
@@ -14,17 +14,18 @@
 #define WAITING_OF WORK_ACCOUNTS("q", "$3") WORK_ACCOUNTS("c", "$3")
 
 static int list_waiting(struct store *store, int64_t now_us, size_t limit, struct work_accounts *of,
-                        struct evidence_waiting *ret_items, size_t *ret_count, struct error *error)
+                        struct evidence_queue_entry *ret_items, size_t *ret_count,
+                        struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->all ? db_query(connection, WAITING(""))
-	                                      : db_query(connection, WAITING(WAITING_OF));
+	struct db_query *query =
+		of->all ? db_query(connection, WAITING("")) : db_query(connection, WAITING(WAITING_OF));
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, (int64_t)limit);
-	work_bind(query, of);
+	shard_work_bind(query, of);
 	size_t count = 0;
 	for (; count < limit && db_step(query); count++) {
-		ret_items[count] = (struct evidence_waiting){
+		ret_items[count] = (struct evidence_queue_entry){
 			.account = db_integer(query, 0),
 			.certification = db_integer(query, 1),
 			.anew = !slice_is(db_text(query, 2), "digest"),
@@ -38,21 +39,21 @@ static int list_waiting(struct store *store, int64_t now_us, size_t limit, struc
 	return result;
 }
 
-int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limit,
-                                struct evidence_waiting *ret_items, size_t *ret_count,
-                                struct error *error)
+int store_list_evidence_queue(struct store *store, int64_t now_us, size_t limit,
+                              struct evidence_queue_entry *ret_items, size_t *ret_count,
+                              struct error *error)
 {
 	struct work_accounts of;
 	*ret_count = 0;
-	int result = work_find(store, WORK_EVIDENCE, &of, error);
+	int result = shard_work_find(store, WORK_EVIDENCE, &of, error);
 	if (!result && !work_is_empty(&of))
 		result = list_waiting(store, now_us, limit, &of, ret_items, ret_count, error);
-	work_free(&of);
+	shard_work_free(&of);
 	return result;
 }
 
-int store_delay_evidence(struct store *store, const struct evidence_waiting *item, int64_t next_us,
-                         const char *cause, struct error *error)
+int store_delay_evidence(struct store *store, const struct evidence_queue_entry *item,
+                         int64_t next_us, const char *cause, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
@@ -77,7 +78,8 @@ static int leave_queue(struct db_connection *connection, int64_t account, int64_
 	return db_execute(query, ret_changes, error);
 }
 
-int store_end_waiting(struct store *store, const struct evidence_waiting *item, struct error *error)
+int store_remove_from_evidence_queue(struct store *store, const struct evidence_queue_entry *item,
+                                     struct error *error)
 {
 	int64_t changes;
 	struct db_connection *connection = begin_write(store, &error);

@@ -33,7 +33,7 @@ struct archive_timestamp {
 
 /* A token that has to be renewed before it expires. */
 enum token_source { TOKEN_ROUND, TOKEN_SECOND, TOKEN_STAMP };
-struct token_at_rest {
+struct renewable_token {
 	enum token_source source;
 	int64_t number; /* of the round or of the archive timestamp */
 	int64_t stamped_at_us;
@@ -50,13 +50,13 @@ struct evidence_chain_row {
 	bool is_written;      /* output only: the archive timestamp is written */
 	enum digest_algorithm algorithm; /* output only, if it is written */
 };
-struct evidence_waiting;
+struct evidence_queue_entry;
 struct evidence_leaf {
 	struct digest digest;
 	bool is_token;
-	struct token_at_rest token;            /* the token to renew */
-	struct evidence_chain_row chain;       /* else the chain to start, */
-	const struct evidence_waiting *waited; /* and its queue entry, which is removed */
+	struct renewable_token token;              /* the token to renew */
+	struct evidence_chain_row chain;           /* else the chain to start, */
+	const struct evidence_queue_entry *waited; /* and its queue entry, which is removed */
 };
 
 /* The number of the next archive timestamp, with the number and algorithm of its staged blocks. */
@@ -105,22 +105,22 @@ int store_get_archive_timestamp(struct store *store, int64_t stamp, struct arena
 int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct error *error)
 	MUST_CHECK;
 /* Registers tokens for renewal, durably. Tokens that are already registered are not changed. */
-int store_set_to_rest(struct store *store, const struct token_at_rest *tokens, size_t count,
-                      struct error *error) MUST_CHECK;
+int store_register_tokens(struct store *store, const struct renewable_token *tokens, size_t count,
+                          struct error *error) MUST_CHECK;
 /* Lists at most `limit` tokens of that algorithm that are due for renewal, the one that expires
  * first at the front. Due tokens are not covered and not given up, expire before now_us +
  * before_us, have passed half of their validity, and are not delayed beyond now_us. */
 int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
-                               int64_t before_us, size_t limit, struct token_at_rest *ret_tokens,
+                               int64_t before_us, size_t limit, struct renewable_token *ret_tokens,
                                size_t *ret_count, struct error *error) MUST_CHECK;
 /* Records a failed attempt to renew the token; the next attempt is due at next_us. */
-int store_delay_token(struct store *store, const struct token_at_rest *token, int64_t next_us,
+int store_delay_token(struct store *store, const struct renewable_token *token, int64_t next_us,
                       struct error *error) MUST_CHECK;
 /* Reads a registered token. *ret_stamp is the archive timestamp that covers it, at position
  * *ret_place; 0: none. Returns ERR_NOT_FOUND when the token is not registered. */
-int store_find_token_at_rest(struct store *store, enum token_source source, int64_t number,
-                             struct token_at_rest *ret, int64_t *ret_stamp, int64_t *ret_place,
-                             struct error *error) MUST_CHECK;
+int store_find_renewable_token(struct store *store, enum token_source source, int64_t number,
+                               struct renewable_token *ret, int64_t *ret_stamp, int64_t *ret_place,
+                               struct error *error) MUST_CHECK;
 /* Gives up at most `limit` tokens that expired before ended_us without a renewal, durably. A token
  * that the lost archive timestamp had renewed and that is still valid becomes due for renewal
  * again. For the others, the documents whose records depended on the token are queued again. */
@@ -134,22 +134,22 @@ int store_give_up_tokens(struct store *store, int64_t ended_us, int64_t now_us, 
 
 /* ---- certifications ---- */
 
-struct evidence_waiting {
+struct evidence_queue_entry {
 	int64_t account, certification;
 	char certification_id[ID_SIZE];
 	bool anew; /* a new record is started, rather than another chain of the last record */
 	int64_t attempts;
 };
 /* Lists at most `limit` due entries of the queue, the oldest first. */
-int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limit,
-                                struct evidence_waiting *ret_items, size_t *ret_count,
-                                struct error *error) MUST_CHECK;
+int store_list_evidence_queue(struct store *store, int64_t now_us, size_t limit,
+                              struct evidence_queue_entry *ret_items, size_t *ret_count,
+                              struct error *error) MUST_CHECK;
 /* Delays the entry until next_us and records the cause. */
-int store_delay_evidence(struct store *store, const struct evidence_waiting *item, int64_t next_us,
-                         const char *cause, struct error *error) MUST_CHECK;
+int store_delay_evidence(struct store *store, const struct evidence_queue_entry *item,
+                         int64_t next_us, const char *cause, struct error *error) MUST_CHECK;
 /* Removes the entry: everything that it was queued for exists. */
-int store_end_waiting(struct store *store, const struct evidence_waiting *item, struct error *error)
-	MUST_CHECK;
+int store_remove_from_evidence_queue(struct store *store, const struct evidence_queue_entry *item,
+                                     struct error *error) MUST_CHECK;
 /* Position in an iteration over certifications; zeroed at the start. */
 struct evidence_cursor {
 	int64_t account, chain, certification;
@@ -161,8 +161,8 @@ int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, 
 	MUST_CHECK;
 /* Does the same for completed live certifications that have no chain and are not queued. They were
  * completed by a version without evidence records. */
-int store_queue_forgotten(struct store *store, struct evidence_cursor *cursor, size_t *ret_count,
-                          struct error *error) MUST_CHECK;
+int store_queue_missing_evidence(struct store *store, struct evidence_cursor *cursor,
+                                 size_t *ret_count, struct error *error) MUST_CHECK;
 /* Returns the last chain of the last record, whether or not its archive timestamp is written;
  * zeros: none. */
 int store_last_evidence_chain(struct store *store, int64_t account, int64_t certification,
@@ -178,8 +178,8 @@ int store_list_evidence_chains(struct store *store, int64_t account, int64_t cer
  * own archive timestamp is written are listed. */
 struct evidence_chain_times {
 	int64_t certification, chain;
-	int64_t stamped_at_us;       /* of its first archive timestamp */
-	struct token_at_rest newest; /* the last one; zeroed when it is not registered for renewal */
+	int64_t stamped_at_us;         /* of its first archive timestamp */
+	struct renewable_token newest; /* the last one; zeroed when it is not registered for renewal */
 };
 /* Calls `each`, in order, for the certifications numbered first to last of a chain of events. Uses
  * one statement, whatever their number. */
@@ -196,7 +196,7 @@ struct evidence_state {
 	int64_t last_stamp_us;    /* time of the last archive timestamp; TIME_NONE: none */
 	int64_t lost;             /* number of tokens given up */
 };
-int store_look_at_evidence(struct store *store, struct evidence_state *ret, struct error *error)
+int store_read_evidence_state(struct store *store, struct evidence_state *ret, struct error *error)
 	MUST_CHECK;
 /* Returns since when the longest-due uncovered token is due, by the rule of
  * store_list_tokens_to_renew; TIME_NONE: no token is due. */

@@ -1,6 +1,6 @@
 /* Tokens that expired before they were renewed. A million rows may depend on one. They are
  * corrected in many short transactions, before the one that gives the token up. */
-#include "store/evidence/internal.h"
+#include "store/evidence/evidence_rows.h"
 #include "store/shards/shard_work.h"
 
 #define ROWS_AT_ONCE 1024
@@ -13,7 +13,7 @@
 	" AND t.valid_until < $2) "
 
 static int list_ended(struct store *store, int64_t ended_us, size_t limit,
-                      struct token_at_rest *ret_tokens, size_t *ret_count, struct error *error)
+                      struct renewable_token *ret_tokens, size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
@@ -25,7 +25,7 @@ static int list_ended(struct store *store, int64_t ended_us, size_t limit,
 	size_t count = 0;
 	bool known = true;
 	while (db_step(query) && count < limit)
-		known = read_token_at_rest(query, &ret_tokens[count++]) && known;
+		known = read_renewable_token(query, &ret_tokens[count++]) && known;
 	*ret_count = count;
 	int result = end_read(connection, db_end(query, error));
 	return !result && !known ? refuse_token_source(error) : result;
@@ -33,7 +33,7 @@ static int list_ended(struct store *store, int64_t ended_us, size_t limit,
 
 /* A token that is still valid without the lost renewal is to be renewed by another archive
  * timestamp. */
-static int uncover_valid(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
+static int uncover_valid(struct store *store, const struct renewable_token *lost, int64_t ended_us,
                          int64_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
@@ -54,7 +54,7 @@ struct dependent_record {
 
 /* Lists the lost archive timestamps, including the first one. With shards a separate statement,
  * because they do not support the recursion. */
-static void list_lost(struct db_connection *connection, const struct token_at_rest *lost,
+static void list_lost(struct db_connection *connection, const struct renewable_token *lost,
                       int64_t ended_us, struct db_array *ret)
 {
 	struct db_query *query = db_query(connection, WITH_LOST "SELECT stamp FROM gone");
@@ -74,8 +74,8 @@ static void list_lost(struct db_connection *connection, const struct token_at_re
 	" AND" EVIDENCE_CHAIN_IS_LAST " LIMIT $4"
 
 /* Also lists certifications whose hash-tree renewal came after the expiry. */
-static int list_dependents(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
-                           struct dependent_record *ret_items, int64_t *ret_count,
+static int list_dependents(struct store *store, const struct renewable_token *lost,
+                           int64_t ended_us, struct dependent_record *ret_items, int64_t *ret_count,
                            struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
@@ -125,7 +125,7 @@ static int queue_lost(struct store *store, const struct dependent_record *items,
 	return result;
 }
 
-static int detach_dependents(struct store *store, const struct token_at_rest *lost,
+static int detach_dependents(struct store *store, const struct renewable_token *lost,
                              int64_t ended_us, int64_t now_us, int64_t *certifications,
                              struct error *error)
 {
@@ -144,8 +144,8 @@ static int detach_dependents(struct store *store, const struct token_at_rest *lo
 	return result;
 }
 
-static int mark(struct db_connection *connection, const struct token_at_rest *token, int64_t now_us,
-                struct error *error)
+static int mark(struct db_connection *connection, const struct renewable_token *token,
+                int64_t now_us, struct error *error)
 {
 	struct db_query *query = db_query(connection, "UPDATE tokens_at_rest SET lost_at = $3"
 	                                              " WHERE source = $1 AND number = $2");
@@ -155,7 +155,7 @@ static int mark(struct db_connection *connection, const struct token_at_rest *to
 	return db_execute(query, NULL, error);
 }
 
-static int mark_all(struct store *store, const struct token_at_rest *tokens, size_t count,
+static int mark_all(struct store *store, const struct renewable_token *tokens, size_t count,
                     int64_t now_us, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
@@ -168,7 +168,7 @@ static int mark_all(struct store *store, const struct token_at_rest *tokens, siz
 int store_give_up_tokens(struct store *store, int64_t ended_us, int64_t now_us, size_t limit,
                          struct lost_tokens *ret, struct error *error)
 {
-	struct token_at_rest tokens[EVIDENCE_LEAVES_MAX];
+	struct renewable_token tokens[EVIDENCE_LEAVES_MAX];
 	struct lost_tokens lost = {0};
 	size_t count = 0;
 	limit = limit < EVIDENCE_LEAVES_MAX ? limit : EVIDENCE_LEAVES_MAX;

@@ -1,7 +1,7 @@
 /* Search for certifications that must be queued for an archive timestamp. It reads outside of write
  * transactions and in the order of an index, so that each row is read once, whatever the number of
  * queued ones. */
-#include "store/evidence/internal.h"
+#include "store/evidence/evidence_rows.h"
 #include "store/shards/shard_work.h"
 
 struct found {
@@ -128,8 +128,8 @@ static int queue_forgotten(struct store *store, const struct found *items, size_
 	return end_write(connection, result, error);
 }
 
-int store_queue_forgotten(struct store *store, struct evidence_cursor *cursor, size_t *ret_count,
-                          struct error *error)
+int store_queue_missing_evidence(struct store *store, struct evidence_cursor *cursor,
+                                 size_t *ret_count, struct error *error)
 {
 	struct found items[EVIDENCE_LEAVES_MAX];
 	size_t count = 0;

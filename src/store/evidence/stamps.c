@@ -1,7 +1,7 @@
 /* Archive timestamps and the leaves staged for them. */
 #include <assert.h>
 
-#include "store/evidence/internal.h"
+#include "store/evidence/evidence_rows.h"
 
 static const char *const algorithm_texts[DIGEST_ALGORITHM_COUNT] = {"sha-256", "sha-384",
                                                                     "sha-512"};
@@ -202,17 +202,17 @@ static int uncover_others(struct db_connection *connection, const struct archive
 int store_write_archive_timestamp(struct store *store, const struct archive_timestamp *stamp,
                                   int64_t blocks, struct error *error)
 {
-	const struct token_at_rest own = {.source = TOKEN_STAMP,
-	                                  .number = stamp->stamp,
-	                                  .stamped_at_us = stamp->stamped_at_us,
-	                                  .valid_until_us = stamp->valid_until_us};
+	const struct renewable_token own = {.source = TOKEN_STAMP,
+	                                    .number = stamp->stamp,
+	                                    .stamped_at_us = stamp->stamped_at_us,
+	                                    .valid_until_us = stamp->valid_until_us};
 	assert(blocks >= 1 && stamp->token.size > 0);
 	assert(stamp->blocks.size == (size_t)blocks * digest_size(stamp->algorithm));
 	struct db_connection *connection = begin_write(store, &error);
 	int result = check_staged(connection, stamp->stamp, blocks, error)
 		?: insert_stamp(connection, stamp, error)
 		?: uncover_others(connection, stamp, error)
-		?: write_token_at_rest(connection, &own, error);
+		?: write_renewable_token(connection, &own, error);
 	return end_write(connection, result, error);
 }
 

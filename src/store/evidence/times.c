@@ -1,7 +1,7 @@
 /* Validity periods of the records of many certifications at a time. */
 #include <stdlib.h>
 
-#include "store/evidence/internal.h"
+#include "store/evidence/evidence_rows.h"
 
 /* The validity of a chain: from its first archive timestamp, through the archive timestamps that
  * renewed it, to the last one or to the one at which the next chain took over. */
@@ -51,10 +51,10 @@ static void report_times(struct db_query *query, int column, struct evidence_cha
 {
 	times->stamped_at_us = db_integer(query, column);
 	if (!db_is_null(query, column + 1))
-		times->newest = (struct token_at_rest){.source = TOKEN_STAMP,
-		                                       .number = db_integer(query, column + 1),
-		                                       .stamped_at_us = db_integer(query, column + 2),
-		                                       .valid_until_us = db_integer(query, column + 3)};
+		times->newest = (struct renewable_token){.source = TOKEN_STAMP,
+		                                         .number = db_integer(query, column + 1),
+		                                         .stamped_at_us = db_integer(query, column + 2),
+		                                         .valid_until_us = db_integer(query, column + 3)};
 	each(context, times);
 }
 

@@ -1,5 +1,5 @@
 /* Tokens registered for renewal, and which archive timestamp renewed them. */
-#include "store/evidence/internal.h"
+#include "store/evidence/evidence_rows.h"
 #include "store/shards/shard_work.h"
 
 static const char *const source_texts[] = {
@@ -25,8 +25,8 @@ bool token_source_of(struct slice text, enum token_source *ret_source)
 
 /* ---- registration ---- */
 
-int write_token_at_rest(struct db_connection *connection, const struct token_at_rest *token,
-                        struct error *error)
+int write_renewable_token(struct db_connection *connection, const struct renewable_token *token,
+                          struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "INSERT INTO tokens_at_rest (source, number, stamped_at, valid_until)"
@@ -38,13 +38,13 @@ int write_token_at_rest(struct db_connection *connection, const struct token_at_
 	return db_execute(query, NULL, error);
 }
 
-int store_set_to_rest(struct store *store, const struct token_at_rest *tokens, size_t count,
-                      struct error *error)
+int store_register_tokens(struct store *store, const struct renewable_token *tokens, size_t count,
+                          struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
 	int result = OK;
 	for (size_t i = 0; i < count && !result; i++)
-		result = write_token_at_rest(connection, &tokens[i], error);
+		result = write_renewable_token(connection, &tokens[i], error);
 	return end_write(connection, result, error);
 }
 
@@ -63,7 +63,7 @@ int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct err
 
 /* ---- renewal ---- */
 
-bool read_token_at_rest(struct db_query *query, struct token_at_rest *ret)
+bool read_renewable_token(struct db_query *query, struct renewable_token *ret)
 {
 	ret->number = db_integer(query, 1);
 	ret->stamped_at_us = db_integer(query, 2);
@@ -77,7 +77,7 @@ int refuse_token_source(struct error *error)
 }
 
 int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
-                               int64_t before_us, size_t limit, struct token_at_rest *ret_tokens,
+                               int64_t before_us, size_t limit, struct renewable_token *ret_tokens,
                                size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
@@ -98,7 +98,7 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 	size_t count = 0;
 	bool known = true;
 	for (; db_step(query) && count < limit; count++) {
-		known = read_token_at_rest(query, &ret_tokens[count]) && known;
+		known = read_renewable_token(query, &ret_tokens[count]) && known;
 		ret_tokens[count].attempts = db_integer(query, 4);
 	}
 	int result = end_read(connection, db_end(query, error));
@@ -109,7 +109,7 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 	return result;
 }
 
-int store_delay_token(struct store *store, const struct token_at_rest *token, int64_t next_us,
+int store_delay_token(struct store *store, const struct renewable_token *token, int64_t next_us,
                       struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
@@ -122,8 +122,8 @@ int store_delay_token(struct store *store, const struct token_at_rest *token, in
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
-int cover_token(struct db_connection *connection, const struct token_at_rest *token, int64_t stamp,
-                int64_t place, struct error *error)
+int cover_token(struct db_connection *connection, const struct renewable_token *token,
+                int64_t stamp, int64_t place, struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "UPDATE tokens_at_rest SET stamp = $3, place = $4"
@@ -142,9 +142,9 @@ int cover_token(struct db_connection *connection, const struct token_at_rest *to
 	return result;
 }
 
-int store_find_token_at_rest(struct store *store, enum token_source source, int64_t number,
-                             struct token_at_rest *ret, int64_t *ret_stamp, int64_t *ret_place,
-                             struct error *error)
+int store_find_renewable_token(struct store *store, enum token_source source, int64_t number,
+                               struct renewable_token *ret, int64_t *ret_stamp, int64_t *ret_place,
+                               struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(
@@ -154,9 +154,9 @@ int store_find_token_at_rest(struct store *store, enum token_source source, int6
 	db_bind_string(query, token_source_text(source));
 	db_bind_integer(query, number);
 	bool found = db_step(query);
-	struct token_at_rest token = {0};
+	struct renewable_token token = {0};
 	int64_t stamp = 0, place = 0;
-	bool known = !found || read_token_at_rest(query, &token);
+	bool known = !found || read_renewable_token(query, &token);
 	if (found && !db_is_null(query, 4)) {
 		stamp = db_integer(query, 4);
 		place = db_integer(query, 5);
@@ -186,7 +186,7 @@ static int64_t queued_since_us(struct db_connection *connection, struct work_acc
 		return TIME_NONE;
 	struct db_query *query = of->all ? db_query(connection, QUEUED)
 	                                 : db_query(connection, QUEUED " WHERE account = ANY($1)");
-	work_bind(query, of);
+	shard_work_bind(query, of);
 	int64_t since_us = db_step(query) ? row_time(query, 0) : TIME_NONE;
 	db_release(query);
 	return since_us;
@@ -212,13 +212,13 @@ static int look_at_evidence(struct store *store, struct work_accounts *of,
 	return result;
 }
 
-int store_look_at_evidence(struct store *store, struct evidence_state *ret, struct error *error)
+int store_read_evidence_state(struct store *store, struct evidence_state *ret, struct error *error)
 {
 	struct work_accounts of;
-	int result = work_find(store, WORK_EVIDENCE, &of, error);
+	int result = shard_work_find(store, WORK_EVIDENCE, &of, error);
 	if (!result)
 		result = look_at_evidence(store, &of, ret, error);
-	work_free(&of);
+	shard_work_free(&of);
 	return result;
 }
 

@@ -1,5 +1,5 @@
 /* Removal of staged blocks that cannot be timestamped; their contents are staged again. */
-#include "store/evidence/internal.h"
+#include "store/evidence/evidence_rows.h"
 #include "store/shards/shard_work.h"
 
 /* Returns the last block of which any row exists; -1: none. */

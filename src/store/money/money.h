@@ -3,7 +3,7 @@
 #ifndef STORE_MONEY_H
 #define STORE_MONEY_H
 
-#include "ledger/topup.h"
+#include "ledger/topup_rules.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
 #include "store/transaction.h"

@@ -198,7 +198,7 @@ int store_create_pack(struct store *store, const struct pack_record *given, int6
 		result = check_custom(&money, given, pack_id, &account, error);
 	if (!result)
 		result = insert_pack(money.connection, given, account, pack_id, now_us, error);
-	act_made(money.connection, "pack_id", pack_id);
+	audit_add_created(money.connection, "pack_id", pack_id);
 	result = money_end(&money, result, error);
 	if (!result)
 		memcpy(ret_pack_id, pack_id, ID_SIZE);
@@ -228,10 +228,10 @@ int store_find_pack(struct store *store, struct slice pack_id, struct arena *are
                     struct pack_record *ret, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct row row = {.arena = arena,
-	                  .query =
-	                      routing_query_one(connection, BY_PACK, pack_id,
-	                                      ROUTING_TEXTS(PACK_COLUMNS " WHERE p.pack_id = $1", "p."))};
+	struct row row = {
+		.arena = arena,
+		.query = routing_query_one(connection, BY_PACK, pack_id,
+	                               ROUTING_TEXTS(PACK_COLUMNS " WHERE p.pack_id = $1", "p."))};
 	struct pack_record record;
 	int result = end_read(connection,
 	                      row_find(&row, &pack_type, &record, MSG_STORE_NO_PACK, pack_id, error));
@@ -293,7 +293,7 @@ static int list_packs(struct db_connection *connection, const struct pack_filter
 {
 	const struct routing_value values[] = {{.number = filter->after_account},
 	                                       {.number = filter->after_number}};
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	int result = routing_find_page(
 		connection, filter->account ? filter->account : ROUTING_ALL,
 		"SELECT account FROM {packs} WHERE (account, number) > (?, ?) ORDER BY account, number",
@@ -312,7 +312,7 @@ static int list_packs(struct db_connection *connection, const struct pack_filter
 	db_bind_integer(row.query, filter->account);
 	db_bind_string(row.query, filter->currency);
 	db_bind_integer(row.query, limit + 1);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	return row_list(&row, &pack_type, LIST_OF(list), limit, error);
 }
 

@@ -6,7 +6,7 @@
 #ifndef STORE_PACKS_H
 #define STORE_PACKS_H
 
-#include "ledger/purchase.h"
+#include "ledger/purchase_rules.h"
 #include "store/store.h"
 
 /* ---- billing ---- */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "store/money/money.h"
-#include "store/nodes/claims.h"
+#include "store/nodes/job_claims.h"
 #include "store/shards/shard_work.h"
 
 static const char *const action_names[] = {"charge", "refund"};
@@ -75,8 +75,8 @@ int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_
 	return money_end(&money, result, error);
 }
 
-int store_hurry_payment(struct store *store, struct slice idempotency_key, struct slice sale_id,
-                        int64_t now_us, struct error *error)
+int store_expedite_payment(struct store *store, struct slice idempotency_key, struct slice sale_id,
+                           int64_t now_us, struct error *error)
 {
 	struct money money;
 	money_begin(store, now_us, &money, &error);
@@ -166,7 +166,7 @@ static int find_due_of(struct store *store, const char *holder, const char *prov
 	db_bind_string(row.query, holder);
 	db_bind_string(row.query, provider);
 	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
-	work_bind(row.query, of);
+	shard_work_bind(row.query, of);
 	struct payment payment;
 	bool found = db_step(row.query);
 	if (found) {
@@ -184,12 +184,12 @@ static int find_due(struct store *store, const char *holder, const char *provide
                     struct error *error)
 {
 	struct work_accounts of;
-	int result = work_find(store, WORK_PAYMENTS, &of, error);
+	int result = shard_work_find(store, WORK_PAYMENTS, &of, error);
 	if (!result)
 		result = work_is_empty(&of) ? ERR_NOT_FOUND
 		                            : find_due_of(store, holder, provider, now_us, &of, arena, ret,
 		                                          ret_seen_us, error);
-	work_free(&of);
+	shard_work_free(&of);
 	return result;
 }
 
@@ -258,7 +258,7 @@ int store_delay_payment(struct store *store, const struct payment *payment, cons
 	db_bind_integer(query, delay->waiting);
 	db_bind_string(query, delay->reference && *delay->reference ? delay->reference : NULL);
 	db_bind_string(query, delay->cause && *delay->cause ? delay->cause : NULL);
-	return end_write(connection, claim_change(query, payment->idempotency_key, error), error);
+	return end_write(connection, job_claim_update(query, payment->idempotency_key, error), error);
 }
 
 /* ---- ending ---- */
@@ -275,7 +275,7 @@ static int write_end(struct money *money, const struct payment *payment, const c
 	db_bind_string(query, holder);
 	db_bind_string(query, ended->outcome);
 	db_bind_string(query, ended->cause && *ended->cause ? ended->cause : NULL);
-	return claim_change(query, payment->idempotency_key, error);
+	return job_claim_update(query, payment->idempotency_key, error);
 }
 
 static int keep_facts(struct money *money, struct purchase_row *row,

@@ -95,7 +95,7 @@ int store_create_purchase(struct store *store, struct slice account_id, struct s
 	char sale_id[ID_SIZE];
 	int result = create(&money, account_id, pack_id, provider, sale_id, error);
 	if (!result)
-		act_made(money.connection, "sale_id", sale_id);
+		audit_add_created(money.connection, "sale_id", sale_id);
 	result = money_end(&money, result, error);
 	if (!result)
 		memcpy(ret_sale_id, sale_id, ID_SIZE);
@@ -152,12 +152,12 @@ int store_find_purchase(struct store *store, struct slice sale_id, struct arena 
                         struct purchase_record *ret, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct row row = {.arena = arena,
-	                  .query =
-	                      routing_query_one(connection, BY_SALE, sale_id,
-	                                      (struct routing_texts){PURCHASES_OF("") OF_SALE,
-	                                                           PURCHASES_OF(" AND z.account = $2")
-	                                                               OF_SALE " AND p.account = $2"})};
+	struct row row = {
+		.arena = arena,
+		.query = routing_query_one(connection, BY_SALE, sale_id,
+	                               (struct routing_texts){PURCHASES_OF("") OF_SALE,
+	                                                      PURCHASES_OF(" AND z.account = $2")
+	                                                          OF_SALE " AND p.account = $2"})};
 	struct purchase_record record;
 	int result = end_read(
 		connection, row_find(&row, &purchase_type, &record, MSG_STORE_NO_SALE, sale_id, error));
@@ -203,7 +203,7 @@ static int list_purchases(struct db_connection *connection, const struct purchas
 	const struct slice state = slice_of(filter->state);
 	const struct routing_value values[] = {
 		{.text = &state}, {.number = filter->before_us}, {.text = &filter->before_sale}};
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	int result = routing_find_page(
 		connection, filter->account ? filter->account : ROUTING_ALL,
 		"SELECT account FROM {purchases} WHERE ? IN ('', state) AND (created_at, sale_id) < (?, ?)"
@@ -222,7 +222,7 @@ static int list_purchases(struct db_connection *connection, const struct purchas
 	db_bind_integer(row.query, filter->before_us);
 	db_bind_text(row.query, filter->before_sale);
 	db_bind_integer(row.query, limit + 1);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	return row_list(&row, &purchase_type, LIST_OF(list), limit, error);
 }
 
@@ -486,7 +486,7 @@ static int act(struct money *money, const struct purchase_order *order,
 	return result;
 }
 
-int store_act_on_purchase(struct store *store, const struct purchase_order *order, int64_t now_us,
+int store_change_purchase(struct store *store, const struct purchase_order *order, int64_t now_us,
                           struct purchase_outcome *ret, struct error *error)
 {
 	struct money money;

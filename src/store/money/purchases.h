@@ -2,14 +2,14 @@
  *
  * Credits move in the transaction that changes the state of a purchase: an entry "purchase" when it
  * is paid, "refund" or "revert" when it is taken back, each with the sale code as its reference.
- * The rules are in ledger/purchase.h. The notice about the success or failure of an automatic
+ * The rules are in ledger/purchase_rules.h. The notice about the success or failure of an automatic
  * top-up is written in the same transaction.
  *
  * Conventions as in accounts.h. */
 #ifndef STORE_PURCHASES_H
 #define STORE_PURCHASES_H
 
-#include "ledger/topup.h"
+#include "ledger/topup_rules.h"
 #include "store/store.h"
 
 #define IDEMPOTENCY_KEY_SIZE (ID_SIZE + 32)
@@ -92,7 +92,7 @@ struct purchase_outcome {
  * ERR_REFUSED, without any change, when too little was received, and when only a part was taken
  * back or the currency differs. The message then states the number of credits that correspond to
  * the part, so that an operator can move them. */
-int store_act_on_purchase(struct store *store, const struct purchase_order *order, int64_t now_us,
+int store_change_purchase(struct store *store, const struct purchase_order *order, int64_t now_us,
                           struct purchase_outcome *ret, struct error *error) MUST_CHECK;
 
 /* ---- payments: each is a job with a lease ---- */
@@ -126,7 +126,7 @@ int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_
 /* Leases to `holder`, until now_us + lease_us, the payment of this provider that has been due
  * longest. Returns ERR_NOT_FOUND when none is due. A holder works on one payment at a time. A lease
  * that it still holds is left from a crash; the payment is resumed at once unless that has happened
- * many times (store/nodes/claims.h). */
+ * many times (store/nodes/job_claims.h). */
 int store_claim_payment(struct store *store, const char *holder, const char *provider,
                         int64_t now_us, int64_t lease_us, struct arena *arena, struct payment *ret,
                         struct error *error) MUST_CHECK;
@@ -143,8 +143,8 @@ int store_delay_payment(struct store *store, const struct payment *payment, cons
                         const struct payment_delay *delay, struct error *error) MUST_CHECK;
 /* Makes a payment due immediately, because a notification suggests that the state of the charge has
  * changed. */
-int store_hurry_payment(struct store *store, struct slice idempotency_key, struct slice sale_id,
-                        int64_t now_us, struct error *error) MUST_CHECK;
+int store_expedite_payment(struct store *store, struct slice idempotency_key, struct slice sale_id,
+                           int64_t now_us, struct error *error) MUST_CHECK;
 
 enum payment_end {
 	PAYMENT_END_DONE,     /* charged or refunded */

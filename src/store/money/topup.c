@@ -279,11 +279,11 @@ static int next_due_topup(struct store *store, int64_t after_account, struct wor
                           int64_t *ret_account, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->all
-	                             ? db_query(connection, DUE(""))
-	                             : db_query(connection, DUE(WORK_ACCOUNTS("t", "$2") WORK_ACCOUNTS("a", "$2")));
+	struct db_query *query =
+		of->all ? db_query(connection, DUE(""))
+				: db_query(connection, DUE(WORK_ACCOUNTS("t", "$2") WORK_ACCOUNTS("a", "$2")));
 	db_bind_integer(query, after_account);
-	work_bind(query, of);
+	shard_work_bind(query, of);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
 	int result = end_read(connection, db_end(query, error));
 	if (!result)
@@ -296,18 +296,18 @@ int store_next_due_topup(struct store *store, int64_t after_account, int64_t *re
 {
 	struct work_accounts of;
 	int64_t account = 0;
-	int result = work_find(store, WORK_TOPUPS, &of, error);
+	int result = shard_work_find(store, WORK_TOPUPS, &of, error);
 	if (!result && !work_is_empty(&of))
 		result = next_due_topup(store, after_account, &of, &account, error);
-	work_free(&of);
+	shard_work_free(&of);
 	if (!result)
 		*ret_account = account;
 	return result;
 }
 
 /* Purchases made in the copy do not show what the original charged. */
-int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us, int64_t woken_us,
-                         struct arena *arena, struct topup_look *ret, struct error *error)
+int store_get_topup_check(struct store *store, int64_t account, int64_t copied_us, int64_t woken_us,
+                          struct arena *arena, struct topup_payment_check *ret, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
@@ -322,7 +322,7 @@ int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, woken_us);
 	db_bind_integer(row.query, copied_us);
-	struct topup_look look = {0};
+	struct topup_payment_check look = {0};
 	if (db_step(row.query)) {
 		store_copy_id(look.account_id, db_text(row.query, 0));
 		look.customer = row_string(&row, 1);
@@ -337,8 +337,8 @@ int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us
 	return result;
 }
 
-int store_end_topup_look(struct store *store, int64_t account, const char *reason, int64_t now_us,
-                         struct error *error)
+int store_end_topup_check(struct store *store, int64_t account, const char *reason, int64_t now_us,
+                          struct error *error)
 {
 	struct money money;
 	money_begin(store, now_us, &money, &error);

@@ -9,7 +9,7 @@
 #ifndef STORE_TOPUP_H
 #define STORE_TOPUP_H
 
-#include "ledger/topup.h"
+#include "ledger/topup_rules.h"
 #include "store/store.h"
 
 struct topup_record {
@@ -39,23 +39,23 @@ int store_switch_topup(struct store *store, struct slice account_id, bool on, st
 int store_next_due_topup(struct store *store, int64_t after_account, int64_t *ret_account,
                          struct error *error) MUST_CHECK;
 /* A check that is required before a decision in a store that was resumed from a read-only copy
- * (store/nodes/quiet.h), because the original may have charged the customer. The customer's
- * payments have to be checked since the latest of: the last purchase before the store was a copy,
- * the creation of the account, and the previous check. Required once for each top-up and
- * resumption. */
-struct topup_look {
+ * (store/nodes/read_only_copy.h), because the original may have charged the customer. The
+ * customer's payments have to be checked since the latest of: the last purchase before the store
+ * was a copy, the creation of the account, and the previous check. Required once for each top-up
+ * and resumption. */
+struct topup_payment_check {
 	bool wanted;
 	char account_id[ID_SIZE];
 	const char *customer; /* NULL: none, so that nothing can be charged */
 	int64_t since_us;
 };
-int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us, int64_t woken_us,
-                         struct arena *arena, struct topup_look *ret, struct error *error)
+int store_get_topup_check(struct store *store, int64_t account, int64_t copied_us, int64_t woken_us,
+                          struct arena *arena, struct topup_payment_check *ret, struct error *error)
 	MUST_CHECK;
 /* Records that the check was done. With a `reason` the top-up is disabled with that reason and
  * without a notice. */
-int store_end_topup_look(struct store *store, int64_t account, const char *reason, int64_t now_us,
-                         struct error *error) MUST_CHECK;
+int store_end_topup_check(struct store *store, int64_t account, const char *reason, int64_t now_us,
+                          struct error *error) MUST_CHECK;
 /* Decides for one account. Returns TOPUP_NOTHING when the top-up is no longer due. */
 int store_run_topup(struct store *store, int64_t account, const char *provider, int64_t now_us,
                     enum topup_action *ret_action, struct error *error) MUST_CHECK;

@@ -7,7 +7,7 @@
  * a lease must be harmless when done twice, or be refused the second time.
  *
  * Jobs that run in parallel (certifications, mails, payments) have a lease of the same kind in the
- * row of each job (store/nodes/claims.h). Thread safe. */
+ * row of each job (store/nodes/job_claims.h). Thread safe. */
 #ifndef STORE_NODES_LEASES_H
 #define STORE_NODES_LEASES_H
 

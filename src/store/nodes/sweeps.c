@@ -54,7 +54,7 @@ static void make_token(char ret[SWEEP_TOKEN_SIZE])
 }
 
 static int take_token(struct db_connection *connection, const char *found,
-                      int64_t found_accepted_us, struct sweep_turn *turn, struct error *error)
+                      int64_t found_accepted_us, struct sweep_grant *turn, struct error *error)
 {
 	char tokens[TOKENS_SIZE] = "";
 	int result = read_tokens(connection, tokens, error);
@@ -76,10 +76,10 @@ static int take_token(struct db_connection *connection, const char *found,
 	return write_tokens(connection, turn->token, tokens, error);
 }
 
-int store_take_sweep_turn(struct store *store, const char *found, int64_t found_accepted_us,
-                          struct sweep_turn *ret, struct error *error)
+int store_take_sweep_token(struct store *store, const char *found, int64_t found_accepted_us,
+                           struct sweep_grant *ret, struct error *error)
 {
-	struct sweep_turn turn = {0};
+	struct sweep_grant turn = {0};
 	struct db_connection *connection = begin_write(store, &error);
 	int result = end_write(connection,
 	                       take_token(connection, found, found_accepted_us, &turn, error), error);

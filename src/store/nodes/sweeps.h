@@ -9,7 +9,7 @@
 #define SWEEP_TOKEN_SIZE 33 /* lower-case hex digits and NUL */
 #define SWEEP_TOKENS_KEPT 32
 
-struct sweep_turn {
+struct sweep_grant {
 	char token[SWEEP_TOKEN_SIZE]; /* the token to write at the content location; recorded durably */
 	int64_t accepted_us;          /* when an operator last accepted a rollback; 0: never */
 };
@@ -17,7 +17,7 @@ struct sweep_turn {
  * `found_accepted_us` the time stored with it. The token of the previous sweep, which may never
  * have been written there, is returned again; otherwise a new one. Returns ERR_REFUSED when `found`
  * belongs to a sweep of another database and no rollback was accepted since. */
-int store_take_sweep_turn(struct store *store, const char *found, int64_t found_accepted_us,
-                          struct sweep_turn *ret, struct error *error) MUST_CHECK;
+int store_take_sweep_token(struct store *store, const char *found, int64_t found_accepted_us,
+                           struct sweep_grant *ret, struct error *error) MUST_CHECK;
 
 #endif

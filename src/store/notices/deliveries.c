@@ -24,9 +24,9 @@ static int each_due_webhook(struct store *store, int64_t now_us, struct work_acc
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = of->all ? db_query(connection, DUE_WEBHOOKS(""))
-	                                      : db_query(connection, DUE_WEBHOOKS(WORK_ACCOUNTS("e", "$2")));
+	                                 : db_query(connection, DUE_WEBHOOKS(WORK_ACCOUNTS("e", "$2")));
 	db_bind_integer(query, now_us);
-	work_bind(query, of);
+	shard_work_bind(query, of);
 	int ended = OK;
 	while (!ended && db_step(query))
 		ended = each(context, db_integer(query, 0), db_integer(query, 1));
@@ -39,10 +39,10 @@ int store_each_due_webhook(struct store *store, int64_t now_us,
                            void *context, struct error *error)
 {
 	struct work_accounts of;
-	int result = work_find(store, WORK_DELIVERIES, &of, error);
+	int result = shard_work_find(store, WORK_DELIVERIES, &of, error);
 	if (!result && !work_is_empty(&of))
 		result = each_due_webhook(store, now_us, &of, each, context, error);
-	work_free(&of);
+	shard_work_free(&of);
 	return result;
 }
 
@@ -50,9 +50,10 @@ static int next_delivery(struct store *store, struct work_accounts *of, int64_t 
                          struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query = of->all ? db_query(connection, NEXT_DELIVERY(""))
-	                                      : db_query(connection, NEXT_DELIVERY(WORK_ACCOUNTS("e", "$1")));
-	work_bind(query, of);
+	struct db_query *query = of->all
+	                             ? db_query(connection, NEXT_DELIVERY(""))
+	                             : db_query(connection, NEXT_DELIVERY(WORK_ACCOUNTS("e", "$1")));
+	shard_work_bind(query, of);
 	int64_t at_us = db_step(query) ? db_integer(query, 0) : INT64_MAX;
 	int result = db_end(query, error);
 	if (!result)
@@ -64,10 +65,10 @@ int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *e
 {
 	struct work_accounts of;
 	int64_t at_us = INT64_MAX;
-	int result = work_find(store, WORK_DELIVERIES, &of, error);
+	int result = shard_work_find(store, WORK_DELIVERIES, &of, error);
 	if (!result && !work_is_empty(&of))
 		result = next_delivery(store, &of, &at_us, error);
-	work_free(&of);
+	shard_work_free(&of);
 	if (!result)
 		*ret_at_us = at_us;
 	return result;

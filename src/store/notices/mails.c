@@ -1,6 +1,6 @@
 #include "store/notices/queue_mail.h"
 
-#include "store/nodes/claims.h"
+#include "store/nodes/job_claims.h"
 #include "store/shards/shard_work.h"
 
 /* ---- queueing ---- */
@@ -71,7 +71,7 @@ static int find_due_of(struct store *store, const char *template_name, int64_t n
 	                                   : db_query(connection, DUE(WORK_ACCOUNTS("m", "$3")))};
 	db_bind_integer(row.query, now_us);
 	db_bind_string(row.query, template_name);
-	work_bind(row.query, of);
+	shard_work_bind(row.query, of);
 	bool found = db_step(row.query);
 	struct mail mail = {0};
 	if (found) {
@@ -97,12 +97,12 @@ static int find_due(struct store *store, const char *template_name, int64_t now_
                     struct error *error)
 {
 	struct work_accounts of;
-	int result = work_find(store, WORK_MAILS, &of, error);
+	int result = shard_work_find(store, WORK_MAILS, &of, error);
 	if (!result)
 		result = work_is_empty(&of) ? ERR_NOT_FOUND
 		                            : find_due_of(store, template_name, now_us, &of, arena, ret,
 		                                          ret_seen_us, error);
-	work_free(&of);
+	shard_work_free(&of);
 	return result;
 }
 
@@ -147,7 +147,7 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 	db_bind_string(query, states[end]);
 	db_bind_string(query, cause);
 	db_bind_integer(query, now_us);
-	return end_write(connection, claim_change(query, mail->mail_id, error), error);
+	return end_write(connection, job_claim_update(query, mail->mail_id, error), error);
 }
 
 int store_delay_mail(struct store *store, const struct mail *mail, const char *holder,
@@ -163,7 +163,7 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
 	db_bind_string(query, holder);
 	db_bind_integer(query, next_us);
 	db_bind_string(query, cause);
-	return end_write(connection, claim_change(query, mail->mail_id, error), error);
+	return end_write(connection, job_claim_update(query, mail->mail_id, error), error);
 }
 
 int store_forget_mails(struct store *store, int64_t before_us, struct error *error)

@@ -147,7 +147,7 @@ static int queue_window(struct db_connection *connection, const struct locked_en
 	                                  : make_endpoint_due(connection, locked, due_us + 1, error);
 }
 
-int store_replay_piece(struct store *store, struct slice endpoint_id,
+int store_replay_batch(struct store *store, struct slice endpoint_id,
                        const struct replay_range *range, int64_t now_us, struct replay_place *place,
                        struct error *error)
 {

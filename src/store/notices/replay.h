@@ -31,7 +31,7 @@ struct replay_place {
  * order, in one short transaction; advances *place. Call it with the same range until !place->more.
  * Deliveries that already wait are not changed, so that an interrupted replay can be requested
  * again. Errors as above. */
-int store_replay_piece(struct store *store, struct slice endpoint_id,
+int store_replay_batch(struct store *store, struct slice endpoint_id,
                        const struct replay_range *range, int64_t now_us, struct replay_place *place,
                        struct error *error) MUST_CHECK;
 

@@ -45,12 +45,12 @@ int store_find_webhook(struct store *store, struct slice endpoint_id, struct are
                        struct webhook_record *ret, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
-	struct row row = {.arena = arena,
-	                  .query =
-	                      routing_query_one(connection, BY_ENDPOINT, endpoint_id,
-	                                      (struct routing_texts){COLUMNS("") NAMED,
-	                                                           COLUMNS(" AND d.account = $2") NAMED
-	                                                           " AND e.account = $2"})};
+	struct row row = {
+		.arena = arena,
+		.query = routing_query_one(connection, BY_ENDPOINT, endpoint_id,
+	                               (struct routing_texts){COLUMNS("") NAMED,
+	                                                      COLUMNS(" AND d.account = $2") NAMED
+	                                                      " AND e.account = $2"})};
 	bool found = db_step(row.query);
 	struct webhook_record record;
 	if (found)
@@ -73,7 +73,7 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 		result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	result = routing_find_page(connection, account ? account : ROUTING_ALL,
 	                           "SELECT account FROM {webhook_endpoints} WHERE deleted_at IS NULL"
 	                           " AND endpoint_id > ? ORDER BY endpoint_id",
@@ -88,7 +88,7 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 	db_bind_integer(row.query, account);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	struct webhook_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &webhook_type, LIST_OF(&list), limit, error));
 	if (!result)
@@ -187,7 +187,7 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 		db_bind_integer(query, now_us);
 		result = db_execute(query, NULL, error);
 	}
-	act_made(connection, "endpoint_id", endpoint_id);
+	audit_add_created(connection, "endpoint_id", endpoint_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_endpoint_id, endpoint_id, ID_SIZE);

@@ -2,10 +2,10 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "store/audit/acts.h"
+#include "store/audit/audit_log.h"
 #include "store/notices/queue_mail.h"
-#include "store/people/people.h"
-#include "store/people/start.h"
+#include "store/people/console_users.h"
+#include "store/people/session_start.h"
 #include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
@@ -57,7 +57,7 @@ int store_take_challenge(struct store *store, const struct sha256 *browser, int6
 static int mail_values(struct db_connection *connection, const char *name, int64_t now_us,
                        struct buf *values)
 {
-	const struct act *act = db_kept(connection);
+	const struct act *act = db_attached(connection);
 	struct json_writer writer = {.out = values};
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "name", name);
@@ -129,7 +129,7 @@ static int check_room(struct db_connection *connection, const char *user_id, str
 static int check_passkey_owed(struct db_connection *connection, const char *user_id,
                               const struct sha256 *cookie, struct error *error)
 {
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	int reached = routing_of_user(connection, user_id, &of, error);
 	if (!reached && of.partial)
 		reached = error_cause(
@@ -141,7 +141,7 @@ static int check_passkey_owed(struct db_connection *connection, const char *user
 		routing_query(connection, &of, PASSKEY_OWED(""), PASSKEY_OWED(" AND a.account = ANY($3)"));
 	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
 	db_bind_string(query, user_id);
-	work_bind(query, &of);
+	shard_work_bind(query, &of);
 	bool owes = db_step(query);
 	int result = db_end(query, error);
 	return !result && owes ? error_set(error, ERR_PASSKEY, MSG_PEOPLE_OTHER_PASSKEY, NULL) : result;
@@ -204,7 +204,7 @@ int store_add_passkey(struct store *store, const struct passkey_record *given,
 		?: insert_passkey(connection, given, cookie, passkey_id, now_us, error);
 	if (!result && tell)
 		result = notify_user(connection, tell, MAIL_PASSKEY_ADDED, given->name, now_us, error);
-	act_made(connection, "passkey_id", passkey_id);
+	audit_add_created(connection, "passkey_id", passkey_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_passkey_id, passkey_id, ID_SIZE);
@@ -315,8 +315,8 @@ int store_remove_passkey(struct store *store, struct slice passkey_id, const cha
 		store_copy_id(user_id, db_text(row.query, 1));
 	}
 	int result = row_end(&row, found, MSG_STORE_NO_PASSKEY, passkey_id, error)
-		?: act_on_accounts_of(connection, user_id, true, error)
-		?: act_settle(connection, error)
+		?: audit_on_user_accounts(connection, user_id, true, error)
+		?: audit_settle_authorization(connection, error)
 		?: end_sessions(connection, email, now_us, error);
 	if (!result && tells)
 		result = notify_user(connection, email, MAIL_PASSKEY_REMOVED, name, now_us, error);

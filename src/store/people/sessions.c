@@ -1,6 +1,6 @@
 #include "base/digest.h"
-#include "store/people/people.h"
-#include "store/people/start.h"
+#include "store/people/console_users.h"
+#include "store/people/session_start.h"
 #include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
@@ -44,12 +44,12 @@ static int end_former(struct db_connection *connection, const struct session_sta
 	if (!start->former)
 		return OK;
 	int result = end_by_digest(connection, start->former, start->now_us, &ended, error);
-	const struct session_act act = {.operation = "sign out",
-	                                .cookie = start->former,
-	                                .address = start->address,
-	                                .node = start->node,
-	                                .beside = true};
-	return result || !ended ? result : session_act_write(connection, &act, error);
+	const struct session_audit act = {.operation = "sign out",
+	                                  .cookie = start->former,
+	                                  .address = start->address,
+	                                  .node = start->node,
+	                                  .beside = true};
+	return result || !ended ? result : session_audit_write(connection, &act, error);
 }
 
 /* Distinguishes the user's own requests for links from those of strangers from now on. */
@@ -95,11 +95,11 @@ int session_begin(struct db_connection *connection, const char *user_id, const c
 	db_bind_string(query, start->agent);
 	db_bind_string(query, by);
 	result = db_execute(query, NULL, error);
-	const struct session_act act = {.operation = "sign in",
-	                                .cookie = &start->cookie,
-	                                .address = start->address,
-	                                .node = start->node};
-	return result ? result : session_act_write(connection, &act, error);
+	const struct session_audit act = {.operation = "sign in",
+	                                  .cookie = &start->cookie,
+	                                  .address = start->address,
+	                                  .node = start->node};
+	return result ? result : session_audit_write(connection, &act, error);
 }
 
 /* Of two concurrent uses of a link, the second finds it used. */
@@ -195,7 +195,7 @@ static int read_session(struct db_connection *connection, const struct sha256 *c
 static int read_memberships(struct db_connection *connection, int64_t chosen, struct arena *arena,
                             struct session_view *session, struct error *error)
 {
-	WORK_AUTO struct work_accounts of = {0};
+	SHARD_WORK_AUTO struct work_accounts of = {0};
 	int result = routing_of_user(connection, session->user_id, &of, error);
 	session->partial = of.partial;
 	if (result)
@@ -204,7 +204,7 @@ static int read_memberships(struct db_connection *connection, int64_t chosen, st
 	                  .query = routing_query(connection, &of, MEMBERSHIPS(""),
 	                                         MEMBERSHIPS(WORK_ACCOUNTS("a", "$2")))};
 	db_bind_string(row.query, session->user_id);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	struct membership *item;
 	bool more = false;
 	while (!row.failed && db_step(row.query) &&
@@ -336,8 +336,8 @@ static int take_up(struct db_connection *connection, const char *user_id, const 
 	return db_execute(query, NULL, error);
 }
 
-int store_take_up(struct store *store, const char *user_id, const char *account_id,
-                  struct error *error)
+int store_mark_worked_in(struct store *store, const char *user_id, const char *account_id,
+                         struct error *error)
 {
 	struct db_connection *connection = begin_local(store, &error);
 	return end_write(connection, take_up(connection, user_id, account_id, error), error);
@@ -367,18 +367,18 @@ int store_choose_account(struct store *store, const struct sha256 *cookie, struc
 	return end_write(connection, result, error);
 }
 
-int store_leave_session(struct store *store, const struct session_leave *leave, struct error *error)
+int store_sign_out(struct store *store, const struct sign_out_request *leave, struct error *error)
 {
 	int64_t ended = 0;
 	struct db_connection *connection = begin_local(store, &error);
-	const struct session_act act = {.operation = "sign out",
-	                                .cookie = &leave->cookie,
-	                                .address = leave->address,
-	                                .node = leave->node,
-	                                .urgent = true};
+	const struct session_audit act = {.operation = "sign out",
+	                                  .cookie = &leave->cookie,
+	                                  .address = leave->address,
+	                                  .node = leave->node,
+	                                  .urgent = true};
 	int result = end_by_digest(connection, &leave->cookie, leave->now_us, &ended, error);
 	if (!result && ended && !leave->unrecorded)
-		result = session_act_write(connection, &act, error);
+		result = session_audit_write(connection, &act, error);
 	return end_write(connection, result, error);
 }
 
@@ -427,7 +427,7 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 		result = find_account_number(connection, scope->account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
-	WORK_AUTO struct work_accounts of = {.all = true};
+	SHARD_WORK_AUTO struct work_accounts of = {.all = true};
 	if (db_has_unreachable(db_of(connection)))
 		result =
 			find_accounts(connection, scope, account, made_after_us, seen_after_us, &of, error);
@@ -442,7 +442,7 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 	db_bind_string(row.query, scope->email);
 	db_bind_integer(row.query, limit + 1);
 	db_bind_string(row.query, scope->own);
-	work_bind(row.query, &of);
+	shard_work_bind(row.query, &of);
 	struct session_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &session_type, LIST_OF(&list), limit, error));
 	if (!result)
@@ -459,7 +459,7 @@ int store_end_session(struct store *store, struct slice session_id,
 	if (scope->account_id.size)
 		result = find_account_number(connection, scope->account_id, &account, error);
 	if (!result)
-		result = act_settle(connection, error);
+		result = audit_settle_authorization(connection, error);
 	if (result)
 		return end_write(connection, result, error);
 	struct db_query *query = db_query(

@@ -3,7 +3,7 @@
 
 #include "base/digest.h"
 #include "store/notices/queue_mail.h"
-#include "store/people/people.h"
+#include "store/people/console_users.h"
 #include "store/transaction.h"
 
 #define HOUR_US (3600 * US_PER_SECOND)
@@ -66,7 +66,7 @@ static int check_room(struct db_connection *connection, const struct link_reques
 	return OK;
 }
 
-int store_ask_link(struct store *store, const struct link_request *request, struct error *error)
+int store_request_link(struct store *store, const struct link_request *request, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
 	struct mail_to to = {request->email, request->language};
@@ -151,7 +151,7 @@ static int make_link(struct db_connection *connection, const struct link_grant *
 	int result = find_user(connection, grant->email, user_id, error)
 		?: classify_browser(connection, grant, user_id, &standing, error)
 		?: check_rate(connection, grant, user_id, standing, error)
-		?: act_on_accounts_of(connection, user_id, false, error);
+		?: audit_on_user_accounts(connection, user_id, false, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -183,8 +183,8 @@ static int forget(struct db_query *query, int64_t before_us, struct error *error
 	return db_execute(query, NULL, error);
 }
 
-int store_forget_people(struct store *store, int64_t before_us, int64_t challenges_before_us,
-                        struct error *error)
+int store_remove_old_sessions(struct store *store, int64_t before_us, int64_t challenges_before_us,
+                              struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
 	int result = forget(db_query(connection, "DELETE FROM sign_in_links WHERE expires_at < $1"),

@@ -1,4 +1,4 @@
-#include "store/people/people.h"
+#include "store/people/console_users.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -252,7 +252,7 @@ static int lock_owners(struct db_connection *connection, const struct account_us
 	}
 	int result = db_end(query, error);
 	if (!result)
-		result = act_settle(connection, error);
+		result = audit_settle_authorization(connection, error);
 	if (!result && is_owner && !stays_owner && owners < 2)
 		result = error_set(error, ERR_REFUSED, MSG_STORE_LAST_OWNER, email, NULL);
 	return result;

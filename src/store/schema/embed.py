@@ -33,7 +33,7 @@ def main(output, depfile, folder):
         read = [part for engine, paths in engines.items() for part in (f"{folder}/{engine}", *paths)]
         out.write(" ".join([f"{output}:", *(path.replace(" ", "\\ ") for path in read)]) + "\n")
     with open(output, "w", encoding="utf-8") as out:
-        out.write('#include <stddef.h>\n\n#include "store/schema/schema.h"\n')
+        out.write('#include <stddef.h>\n\n#include "store/schema/store_schemas.h"\n')
         for engine, paths in engines.items():
             out.write(f"\nstatic const struct schema_step {engine}_steps[] = {{\n")
             for path in paths:

@@ -1,6 +1,6 @@
 /* Distribution of tables on a server that supports it. */
-#include "store/audit/acts.h"
-#include "store/schema/schema.h"
+#include "store/audit/audit_log.h"
+#include "store/schema/store_schemas.h"
 #include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
@@ -28,7 +28,7 @@ static int record(struct db *db, struct act *act, const struct buf *names, struc
 	struct db_connection *connection = db_take_writer(db);
 	int result = db_begin(connection, error);
 	if (!result)
-		result = act_write_listing(connection, act, "tables", names, error);
+		result = audit_write_list(connection, act, "tables", names, error);
 	if (!result)
 		result = db_commit(connection, error);
 	db_give(connection);

@@ -38,7 +38,7 @@ int routing_locate(struct db *db, const struct routing_place *place, struct slic
                    int64_t *ret_account, struct error *error)
 {
 	struct located located = {0};
-	struct db_asked asked;
+	struct db_shard_query_result asked;
 	BUF_AUTO struct buf text;
 	buf_init(&text, QUESTION_MAX);
 	buf_printf(&text, "SELECT account FROM {%s} WHERE %s", place->table, place->before);
@@ -127,7 +127,7 @@ static int find_available(struct db_connection *connection, int64_t account, int
 	while (account < end && db_is_unreachable(connection, account))
 		account++;
 	*ret = account;
-	return account < end ? db_tell_failure(connection, error)
+	return account < end ? db_get_failure(connection, error)
 	                     : error_cause(error, ERR_UNAVAILABLE, "no server is available");
 }
 
@@ -149,7 +149,7 @@ int routing_find_page(struct db_connection *connection, int64_t account, const c
                       struct error *error)
 {
 	struct db *db = db_of(connection);
-	struct db_asked asked = {.distributed = true, .all = true};
+	struct db_shard_query_result asked = {.distributed = true, .all = true};
 	*ret = (struct work_accounts){.all = !db_is_sharded(db)};
 	if (ret->all)
 		return OK;
@@ -189,7 +189,7 @@ static void add_count(void *context, size_t part, int64_t number)
 int routing_count(struct db *db, const char *const *parts, size_t count, int64_t *ret_counts,
                   bool *ret_distributed, struct error *error)
 {
-	struct db_asked asked;
+	struct db_shard_query_result asked;
 	memset(ret_counts, 0, count * sizeof *ret_counts);
 	int result = db_query_shards(db, parts, count, add_count, ret_counts, &asked, error);
 	*ret_distributed = asked.distributed;

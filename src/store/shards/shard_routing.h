@@ -40,10 +40,10 @@ struct routing_texts {
 struct db_query *routing_query_one(struct db_connection *connection, struct routing_place place,
                                    struct slice value, struct routing_texts both);
 
-/* Lists the accounts of a page of a list into *ret, which work_free frees: the given account, or
- * for ROUTING_ALL those that have rows of the page, as far as their servers are available. `rows`
- * selects accounts from tables in braces, in the order of the list and after its cursor; each ? in
- * it is replaced by the next of the `values`. */
+/* Lists the accounts of a page of a list into *ret, which shard_work_free frees: the given account,
+ * or for ROUTING_ALL those that have rows of the page, as far as their servers are available.
+ * `rows` selects accounts from tables in braces, in the order of the list and after its cursor;
+ * each ? in it is replaced by the next of the `values`. */
 #define ROUTING_ALL INT64_C(-1)
 struct routing_value {
 	const struct slice *text; /* NULL: `number` is used */
@@ -61,7 +61,7 @@ struct db_query *routing_query(struct db_connection *connection, const struct wo
 int routing_count(struct db *db, const char *const *parts, size_t count, int64_t *ret_counts,
                   bool *ret_distributed, struct error *error) MUST_CHECK;
 /* Keeps, of the accounts that the query returns, those whose servers are available, in *ret, which
- * work_free frees. */
+ * shard_work_free frees. */
 int routing_keep_available(struct db_connection *connection, struct db_query *accounts,
                            struct work_accounts *ret, struct error *error) MUST_CHECK;
 /* Does the same for the accounts of which the user is a member; all accounts when nothing is

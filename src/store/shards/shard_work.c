@@ -27,12 +27,12 @@ static const char *const parts[WORK_KINDS] = {
 struct work_found {
 	pthread_mutex_t mutex;
 	int64_t asked_us; /* monotonic clock; 0: never */
-	struct db_asked asked;
+	struct db_shard_query_result asked;
 	bool busy;
 	struct db_array accounts[WORK_KINDS];
 };
 
-int work_open(struct store *store)
+int shard_work_open(struct store *store)
 {
 	store->work = calloc(1, sizeof *store->work);
 	if (!store->work)
@@ -43,7 +43,7 @@ int work_open(struct store *store)
 	return OK;
 }
 
-void work_close(struct store *store)
+void shard_work_close(struct store *store)
 {
 	if (!store->work)
 		return;
@@ -78,7 +78,8 @@ static int refresh(struct store *store, struct error *error)
 	return result;
 }
 
-int work_find(struct store *store, enum work kind, struct work_accounts *ret, struct error *error)
+int shard_work_find(struct store *store, enum work kind, struct work_accounts *ret,
+                    struct error *error)
 {
 	struct work_found *found = store->work;
 	*ret = (struct work_accounts){.all = !db_is_sharded(store->db)};
@@ -98,7 +99,7 @@ int work_find(struct store *store, enum work kind, struct work_accounts *ret, st
 	return result;
 }
 
-void work_free(struct work_accounts *of)
+void shard_work_free(struct work_accounts *of)
 {
 	db_array_free(&of->accounts);
 }
@@ -128,7 +129,7 @@ bool store_is_whole(struct store *store)
 	return work_is_complete(store);
 }
 
-void work_bind(struct db_query *query, struct work_accounts *of)
+void shard_work_bind(struct db_query *query, struct work_accounts *of)
 {
 	if (!of->all)
 		db_bind_array(query, &of->accounts);

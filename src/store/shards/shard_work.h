@@ -6,7 +6,7 @@
 #ifndef STORE_SHARDS_SHARD_WORK_H
 #define STORE_SHARDS_SHARD_WORK_H
 
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 enum work {
 	WORK_UNSEALED,       /* chains with events that are in no segment */
@@ -20,20 +20,20 @@ enum work {
 	WORK_KINDS
 };
 
-int work_open(struct store *store) MUST_CHECK;
-void work_close(struct store *store);
+int shard_work_open(struct store *store) MUST_CHECK;
+void shard_work_close(struct store *store);
 
 struct work_accounts {
 	bool all;                 /* nothing was asked: a list covers all accounts */
 	bool partial;             /* routing_find_page: incomplete, a shard server is unavailable */
 	struct db_array accounts; /* else the accounts with work, possibly none */
 };
-/* Finds the accounts with work, as of a moment ago. The caller frees *ret with work_free, also
- * after a failure. */
-int work_find(struct store *store, enum work kind, struct work_accounts *ret, struct error *error)
-	MUST_CHECK;
-void work_free(struct work_accounts *of);
-#define WORK_AUTO __attribute__((cleanup(work_free)))
+/* Finds the accounts with work, as of a moment ago. The caller frees *ret with shard_work_free,
+ * also after a failure. */
+int shard_work_find(struct store *store, enum work kind, struct work_accounts *ret,
+                    struct error *error) MUST_CHECK;
+void shard_work_free(struct work_accounts *of);
+#define SHARD_WORK_AUTO __attribute__((cleanup(shard_work_free)))
 static inline bool work_is_empty(const struct work_accounts *of)
 {
 	return !of->all && of->accounts.count == 0;
@@ -43,9 +43,10 @@ void work_invalidate(struct store *store);
 /* Returns whether every server answered the last time. */
 bool work_is_complete(struct store *store);
 
-/* SQL condition on a table or alias, with the number of the parameter that work_bind binds. */
+/* SQL condition on a table or alias, with the number of the parameter that shard_work_bind binds.
+ */
 #define WORK_ACCOUNTS(alias, parameter) " AND " alias ".account = ANY(" parameter ")"
 /* Binds the accounts, unless the list covers all accounts. */
-void work_bind(struct db_query *query, struct work_accounts *of);
+void shard_work_bind(struct db_query *query, struct work_accounts *of);
 
 #endif

@@ -3,7 +3,7 @@
 #define STORE_USAGE_COUNT_H
 
 #include "store/certifications/certifications.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 /* Counts a certification in the transaction that accepts, completes or fails it, according to
  * `status`; at_us is the time. */

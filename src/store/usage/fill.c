@@ -4,8 +4,8 @@
  * again without partial counts. */
 #include <stdlib.h>
 
-#include "store/internal.h"
-#include "store/schema/schema.h"
+#include "store/schema/store_schemas.h"
+#include "store/store_internal.h"
 #include "store/usage/count.h"
 
 #define STEP "version-0.2"

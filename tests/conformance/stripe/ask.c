@@ -47,10 +47,10 @@ int main(int count, char **arguments)
 	int failed = print("charge", payment_charge(provider, &order, &result, &error), &result);
 	result = (struct payment_result){0};
 	failed |=
-		print("look_up", payment_look_up(provider, &order, "pi_123", 0, &result, &error), &result);
+		print("look_up", payment_get(provider, &order, "pi_123", 0, &result, &error), &result);
 	result = (struct payment_result){0};
-	failed |= print(
-		"list", payment_look_up(provider, &order, NULL, clock_now_us(), &result, &error), &result);
+	failed |= print("list", payment_get(provider, &order, NULL, clock_now_us(), &result, &error),
+	                &result);
 	result = (struct payment_result){0};
 	failed |= print("page", payment_page(provider, &order, &result, &error), &result);
 	result = (struct payment_result){0};

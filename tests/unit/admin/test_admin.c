@@ -556,7 +556,7 @@ TEST_CASE_WITH(what_leaves_no_act_only_reads, NULL, NULL)
 		bool reads = false;
 		for (size_t at = 0; at < sizeof readers / sizeof *readers; at++)
 			reads |= strcmp(readers[at], operation->name) == 0;
-		if (reads == admin_leaves_act(operation))
+		if (reads == admin_writes_audit_log(operation))
 			fail_msg("%s %s", operation->name,
 			         reads ? "is listed as one that only reads, and leaves acts"
 			               : "leaves no act, and is not listed as one that only reads");
@@ -568,11 +568,12 @@ TEST_CASE_WITH(what_leaves_no_act_only_reads, NULL, NULL)
 static uint64_t forgotten(struct service *service)
 {
 	char key[KEY_TEXT_MAX];
-	struct key_question question;
+	struct key_lookup_query question;
 	struct key_identity identity;
 	int result;
 	key_generate("svc", MODE_LIVE, key);
-	assert_false(service_key_known(service, slice_of(key), &question, &result, &identity, NULL));
+	assert_false(
+		service_find_cached_key(service, slice_of(key), &question, &result, &identity, NULL));
 	return question.generation;
 }
 

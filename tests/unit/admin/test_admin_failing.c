@@ -9,7 +9,7 @@
 #include "failing.h"
 #include "office.h"
 #include "admin/admin.h"
-#include "store/audit/acts.h"
+#include "store/audit/audit_log.h"
 #include "stride.h"
 
 #define NAMES_MAX 24
@@ -224,13 +224,13 @@ static void newest_act(struct store *store, const char *operation, char act_id[I
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, (size_t)1 << 20);
-	struct act_filter filter = {.operation = slice_of(operation),
-	                            .since_us = TIME_NONE,
-	                            .until_us = TIME_NONE,
-	                            .order = ORDER_DESCENDING,
-	                            .limit = 1};
-	struct act_list list;
-	assert_int_equal(store_list_acts(store, &filter, &arena, &list, NULL), OK);
+	struct audit_filter filter = {.operation = slice_of(operation),
+	                              .since_us = TIME_NONE,
+	                              .until_us = TIME_NONE,
+	                              .order = ORDER_DESCENDING,
+	                              .limit = 1};
+	struct audit_record_list list;
+	assert_int_equal(store_list_audit_records(store, &filter, &arena, &list, NULL), OK);
 	snprintf(act_id, ID_SIZE, "%s", list.count ? list.items[0].act_id : "");
 }
 
@@ -252,7 +252,7 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 	/* Refused because the attempt took effect but failed before its answer. */
 	bool once = is_among("delete rotate-link-secret invite remove leave ", step->operation) ||
 	            strcmp(step->operation, "threshold create") == 0;
-	assert_int_equal(admin_leaves_act(operation), changes);
+	assert_int_equal(admin_writes_audit_log(operation), changes);
 	char before[ID_SIZE], after[ID_SIZE];
 	newest_act(admin->store, step->operation, before);
 	for (int at = 1;; STRIDE(at)) {
@@ -300,7 +300,7 @@ TEST_CASE(administration_tells_its_faults)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 5, 20, id);
-	office_await(&office, MODE_LIVE, id);
+	office_await_certification(&office, MODE_LIVE, id);
 	office_stop_jobs(&office);
 	office.service.wake = note_wake;
 	char waiting[ID_SIZE];

@@ -9,7 +9,7 @@
 #include "office.h"
 #include "admin/admin.h"
 #include "admin/event_try.h"
-#include "store/audit/acts.h"
+#include "store/audit/audit_log.h"
 
 static struct {
 	pthread_mutex_t mutex;
@@ -154,13 +154,14 @@ static int operate(struct office *office, const struct admin_caller *caller, con
 /* Counts the audit records and stores the last one. */
 static size_t count_acts(struct office *office, struct arena *arena, struct json **ret_last)
 {
-	struct act_list acts;
-	struct act_filter filter = {.operation = slice_of("event try"),
-	                            .since_us = TIME_NONE,
-	                            .until_us = TIME_NONE,
-	                            .order = ORDER_DESCENDING,
-	                            .limit = 10};
-	assert_int_equal(store_list_acts(office->sample.store, &filter, arena, &acts, NULL), OK);
+	struct audit_record_list acts;
+	struct audit_filter filter = {.operation = slice_of("event try"),
+	                              .since_us = TIME_NONE,
+	                              .until_us = TIME_NONE,
+	                              .order = ORDER_DESCENDING,
+	                              .limit = 10};
+	assert_int_equal(store_list_audit_records(office->sample.store, &filter, arena, &acts, NULL),
+	                 OK);
 	*ret_last = NULL;
 	if (acts.count)
 		assert_int_equal(json_parse(arena, acts.items[0].document, NULL, ret_last, NULL), OK);

@@ -59,7 +59,8 @@ static int set_up(void **state)
 	office_register_object(&office, slice_of("any bytes"), "a.bin", object);
 	office_start_jobs(&office);
 	office_request(&office, MODE_LIVE, 1, 3, id);
-	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_await_certification(&office, MODE_LIVE, id).status,
+	                 CERTIFICATION_COMPLETED);
 	office_stop_jobs(&office);
 	key_generate("svc", MODE_LIVE, key_text);
 	key_hash = sha256_of(key_text, strlen(key_text));
@@ -79,37 +80,37 @@ static int tear_down(void **state)
 TEST_CASE(a_right_key_is_never_called_wrong)
 {
 	struct key_identity identity;
-	struct key_question question;
+	struct key_lookup_query question;
 	int result;
 	for (int at = 1;; at++) {
 		error_clear(&error);
 		failing_arm(MEMORY_AND_STORE, at);
-		int code = service_look_up_key(&office.service, &key_hash, &identity, &error);
+		int code = service_find_key(&office.service, &key_hash, &identity, &error);
 		const char *failed = failing_disarm();
 		if (failed && !failing_is_fault(code) && strcmp(failed, "malloc") != 0)
 			fail_msg("call %d, %s: %d", at, failed, code);
 		if (code) {
 			/* A failure is cached for a second, as a failure. */
-			if (service_key_known(&office.service, slice_of(key_text), &question, &result,
-			                      &identity, &error))
+			if (service_find_cached_key(&office.service, slice_of(key_text), &question, &result,
+			                            &identity, &error))
 				assert_true(failing_is_fault(result));
 		} else {
 			assert_int_equal(identity.account, office.sample.account);
 		}
-		service_forget_keys(&office.service);
+		service_clear_key_cache(&office.service);
 		if (!failed)
 			break;
 	}
-	assert_int_equal(service_look_up_key(&office.service, &key_hash, &identity, &error), OK);
-	assert_true(service_key_known(&office.service, slice_of(key_text), &question, &result,
-	                              &identity, &error));
+	assert_int_equal(service_find_key(&office.service, &key_hash, &identity, &error), OK);
+	assert_true(service_find_cached_key(&office.service, slice_of(key_text), &question, &result,
+	                                    &identity, &error));
 	assert_int_equal(result, OK);
 }
 
 TEST_CASE(what_is_no_key_is_not_looked_up)
 {
 	struct key_identity identity;
-	struct key_question question;
+	struct key_lookup_query question;
 	char changed[KEY_TEXT_MAX];
 	static const char *const bad[] = {
 		"",
@@ -122,8 +123,8 @@ TEST_CASE(what_is_no_key_is_not_looked_up)
 		"svc_test_0123456789ABCDEFGHIJKLMNOPQRST0000000123456789012345678901234567890"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		int result = OK;
-		assert_true(service_key_known(&office.service, slice_of(bad[i]), &question, &result,
-		                              &identity, &error));
+		assert_true(service_find_cached_key(&office.service, slice_of(bad[i]), &question, &result,
+		                                    &identity, &error));
 		assert_int_equal(result, ERR_INVALID_KEY);
 	}
 	strcpy(changed, key_text);
@@ -134,11 +135,11 @@ TEST_CASE(what_is_no_key_is_not_looked_up)
 	key_generate("svc", MODE_TEST, changed);
 	assert_true(key_well_formed("svc", slice_of(changed)));
 	struct sha256 unknown = sha256_of(changed, strlen(changed));
-	assert_int_equal(service_look_up_key(&office.service, &unknown, &identity, &error),
+	assert_int_equal(service_find_key(&office.service, &unknown, &identity, &error),
 	                 ERR_INVALID_KEY);
 	int result;
-	assert_true(service_key_known(&office.service, slice_of(changed), &question, &result, &identity,
-	                              &error));
+	assert_true(service_find_cached_key(&office.service, slice_of(changed), &question, &result,
+	                                    &identity, &error));
 	assert_int_equal(result, ERR_INVALID_KEY);
 }
 
@@ -220,7 +221,7 @@ TEST_CASE(what_is_there_is_never_called_missing)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1 << 20);
-	struct certification certification = office_await(&office, MODE_LIVE, id);
+	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
 	char verification[VERIFICATION_CODE_SIZE], name[128];
 	snprintf(verification, sizeof verification, "%s", certification.verification_code);
 	IN_TURN(MEMORY_AND_STORE, read_record(&out));

@@ -36,8 +36,9 @@ int __wrap_content_ready(struct content_store *content, struct error *error);
 int __wrap_statvfs64(const char *path, struct statvfs *ret);
 bool __wrap_authorities_get_health(struct authorities *authorities, size_t index,
                                    struct authority_health *ret);
-bool __wrap_authorities_get_seen(struct authorities *authorities, size_t index,
-                                 struct authority_seen *ret_seen, struct buf *path_pem);
+bool __wrap_authorities_get_certificates(struct authorities *authorities, size_t index,
+                                         struct authority_certificates *ret_seen,
+                                         struct buf *path_pem);
 void __wrap_registrar_read_gauges(struct registrar *registrar, struct gauges *ret);
 int __wrap_service_clock_ready(const struct service *service, struct error *error);
 int64_t __wrap_service_clock_ahead_us(const struct service *service);
@@ -97,8 +98,9 @@ int __wrap_statvfs64(const char *path, struct statvfs *ret)
 	return -1;
 }
 
-bool __wrap_authorities_get_seen(struct authorities *authorities, size_t index,
-                                 struct authority_seen *ret_seen, struct buf *path_pem)
+bool __wrap_authorities_get_certificates(struct authorities *authorities, size_t index,
+                                         struct authority_certificates *ret_seen,
+                                         struct buf *path_pem)
 {
 	return false;
 }
@@ -180,13 +182,13 @@ static void look_for(int64_t time_us)
 {
 	for (int64_t until_us = world.now_us + time_us; world.now_us < until_us;) {
 		world.now_us += WATCH_INTERVAL_US;
-		watch_look(&service);
+		watch_check_store(&service);
 	}
 }
 
 TEST_CASE(a_store_that_cannot_be_read_is_not_told_as_it_was)
 {
-	watch_look(&service);
+	watch_check_store(&service);
 	world.now_us += 20 * US_PER_SECOND;
 	assert_non_null(found(CONCERN_SEALING, ""));
 	assert_non_null(found(CONCERN_REPLICAS, ""));
@@ -225,26 +227,26 @@ TEST_CASE(a_store_that_never_could_be_read_is_told)
 
 TEST_CASE(a_disk_that_cannot_be_looked_at_is_told)
 {
-	watch_look(&service);
-	watch_look_around(&service);
-	assert_true(watch_seen(&service).disks[PLACE_CONTENT].known);
+	watch_check_store(&service);
+	watch_check_disks(&service);
+	assert_true(watch_get_observation(&service).disks[PLACE_CONTENT].known);
 	assert_null(found(CONCERN_WATCH, place_text(PLACE_CONTENT)));
 	world.statvfs = EIO;
-	watch_look_around(&service);
-	assert_false(watch_seen(&service).disks[PLACE_CONTENT].known);
+	watch_check_disks(&service);
+	assert_false(watch_get_observation(&service).disks[PLACE_CONTENT].known);
 	const char *text = found(CONCERN_WATCH, place_text(PLACE_CONTENT));
 	assert_non_null(text);
 	assert_non_null(strstr(text, strerror(EIO)));
 	assert_null(found(CONCERN_WATCH, place_text(PLACE_DATA)));
 	settings.content_url = "s3://evidence/mine"; /* there is no such disk */
-	watch_look_around(&service);
+	watch_check_disks(&service);
 	assert_null(found(CONCERN_WATCH, place_text(PLACE_CONTENT)));
 }
 
 /* The metric has the value of watch_get_authority. */
 TEST_CASE(an_authority_that_is_not_asked_any_more_does_not_fail_for_ever)
 {
-	struct watched_authority watched;
+	struct authority_status watched;
 	service.authorities = (struct authorities *)&world; /* used by wrapped functions only */
 	world.now_us += WATCH_AUTHORITY_FAILS_US - 1;
 	assert_true(watch_get_authority(&service, 0, &watched));

@@ -330,7 +330,7 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 		.chain_hash_before = maker->hashes[first - 1],
 		.chain_hash_last = maker->hashes[last],
 		.clock = {plan->fault != FAULT_UNSYNCHRONIZED, plan->fault == FAULT_FORK_SEAL ? 1501 : 1500,
-	              plan->fault == FAULT_NOT_COMPARED ? SEAL_CLOCK_NOT_COMPARED : "ntp_adjtime"},
+	              plan->fault == FAULT_NOT_COMPARED ? SEAL_CLOCK_UNVERIFIED : "ntp_adjtime"},
 	};
 	if (number > 0) {
 		segment->previous_seal = segments[number - 1].hash;

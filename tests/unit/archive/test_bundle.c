@@ -39,7 +39,7 @@ static void make_record(const char *const *paths, size_t count)
 	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &signer);
 	assert_int_equal(signing.timestamp(signing.timestamp_context, &imprint, &token, NULL), 0);
 	assert_int_equal(evidence_record_begin_chain(&made, &path, buf_slice(&token), NULL), 0);
-	assert_int_equal(evidence_record_group(made), count);
+	assert_int_equal(evidence_record_group_size(made), count);
 	assert_int_equal(evidence_record_write(made, &der), 0);
 	fixture_write(record, buf_slice(&der));
 }

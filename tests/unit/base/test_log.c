@@ -141,7 +141,7 @@ TEST_CASE(test_line_lost)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 100000);
 	capture();
-	log_write_many(LOG_INFO, "much", fill_too_much, "name");
+	log_write_frequent(LOG_INFO, "much", fill_too_much, "name");
 	ssize_t size = read(pipe_ends[0], line, sizeof line);
 	release();
 	assert_member(parse_line(&arena, line, size), "event", "log_line_lost");

@@ -83,7 +83,7 @@ TEST_CASE(test_period)
 	const struct rate_bucket minutely = {.id = 9, .rate = 10, .capacity = 10, .period_seconds = 60};
 	struct rate_limiter *limiter = rate_limiter_create(64);
 	int64_t now = 1000000;
-	assert_int_equal(rate_look(limiter, &minutely, now).remaining, 10); /* and takes none */
+	assert_int_equal(rate_check(limiter, &minutely, now).remaining, 10); /* and takes none */
 	for (int i = 0; i < 10; i++)
 		assert_true(rate_take_of(limiter, &minutely, now).allowed);
 	struct rate_state rate = rate_take_of(limiter, &minutely, now);
@@ -92,7 +92,7 @@ TEST_CASE(test_period)
 	assert_int_equal(rate.retry_after_seconds, 6);
 	assert_int_equal(rate.reset_seconds, 60);
 	now += 6 * US_PER_SECOND - 1;
-	assert_false(rate_look(limiter, &minutely, now).allowed);
+	assert_false(rate_check(limiter, &minutely, now).allowed);
 	assert_true(rate_take_of(limiter, &minutely, now + 1).allowed);
 	assert_false(rate_take_of(limiter, &minutely, now + 1).allowed);
 	rate_limiter_free(limiter);
@@ -112,7 +112,7 @@ TEST_CASE(test_both)
 	assert_int_equal(allowed, 6);
 	assert_true(is_shared);
 	/* The refused request took nothing from the other bucket. */
-	assert_int_equal(rate_look(limiter, &(struct rate_bucket){40, 1, 4, 1}, 5000).remaining, 4);
+	assert_int_equal(rate_check(limiter, &(struct rate_bucket){40, 1, 4, 1}, 5000).remaining, 4);
 
 	const struct rate_bucket wide = {1001, 10, 10, 1}, own = {2000, 1, 2, 1};
 	struct rate_state rate = rate_take_both(limiter, &own, &wide, 5000, &is_shared);
@@ -123,7 +123,7 @@ TEST_CASE(test_both)
 	rate = rate_take_both(limiter, &own, &wide, 5000, &is_shared);
 	assert_false(rate.allowed || is_shared);
 	assert_int_equal(rate.retry_after_seconds, 1);
-	assert_int_equal(rate_look(limiter, &wide, 5000).remaining, 8);
+	assert_int_equal(rate_check(limiter, &wide, 5000).remaining, 8);
 	for (int i = 0; i < 8; i++)
 		rate_take_of(limiter, &wide, 5000);
 	const struct rate_bucket fresh = {2001, 1, 2, 1};
@@ -136,8 +136,8 @@ TEST_CASE(test_both)
 		rate_take(small, id, 1, 1, 7000);
 	rate_take_both(small, &(struct rate_bucket){50, 1, 5, 1}, &(struct rate_bucket){51, 1, 5, 1},
 	               7000, &is_shared);
-	assert_int_equal(rate_look(small, &(struct rate_bucket){50, 1, 5, 1}, 7000).remaining, 4);
-	assert_int_equal(rate_look(small, &(struct rate_bucket){51, 1, 5, 1}, 7000).remaining, 4);
+	assert_int_equal(rate_check(small, &(struct rate_bucket){50, 1, 5, 1}, 7000).remaining, 4);
+	assert_int_equal(rate_check(small, &(struct rate_bucket){51, 1, 5, 1}, 7000).remaining, 4);
 	rate_limiter_free(small);
 	rate_limiter_free(limiter);
 }
@@ -175,7 +175,7 @@ TEST_CASE(test_threads)
 	for (size_t i = 0; i < THREADS; i++) {
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 		allowed += takers[i].allowed;
-		left += rate_look(limiter, &(struct rate_bucket){100 + i, 1, ROUNDS, 1}, 9000).remaining;
+		left += rate_check(limiter, &(struct rate_bucket){100 + i, 1, ROUNDS, 1}, 9000).remaining;
 	}
 	assert_int_equal(allowed, THREADS * ROUNDS / 2);
 	assert_int_equal(left, THREADS * ROUNDS - allowed);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "testing.h"
-#include "cli/supervise.h"
+#include "cli/supervision.h"
 #include "http/server.h"
 
 static sem_t pauses; /* pauses of the thread that have ended */
@@ -48,8 +48,8 @@ int __wrap_getrusage(int who, struct rusage *ret)
 	return 0;
 }
 
-bool __wrap_http_has_turned(struct http_server *server);
-bool __wrap_http_has_turned(struct http_server *server)
+bool __wrap_http_has_iterated(struct http_server *server);
+bool __wrap_http_has_iterated(struct http_server *server)
 {
 	(void)server;
 	return true;
@@ -100,7 +100,7 @@ static int tear_down(void **state)
 /* A signal for a thread that did not wait does not reach the next one. */
 static void make_ready(struct supervision *supervision)
 {
-	supervise_ready(supervision, "127.0.0.1:1");
+	supervision_notify_ready(supervision, "127.0.0.1:1");
 	expect("READY=1");
 	while (sem_trywait(&pauses) == 0)
 		continue;
@@ -108,7 +108,7 @@ static void make_ready(struct supervision *supervision)
 
 TEST_CASE(a_start_that_works_is_given_time)
 {
-	struct supervision *supervision = supervise_start();
+	struct supervision *supervision = supervision_start();
 	assert_non_null(supervision);
 	expect("STATUS=starting");
 	sem_wait(&looks); /* before its first pause */
@@ -128,36 +128,36 @@ TEST_CASE(a_start_that_works_is_given_time)
 	}
 	make_ready(supervision);
 	expect_silence();
-	supervise_stop(supervision);
+	supervision_begin_stop(supervision);
 	expect("STOPPING=1");
-	supervise_free(supervision);
+	supervision_free(supervision);
 }
 
 TEST_CASE(an_end_gives_signs_of_life)
 {
-	struct supervision *supervision = supervise_start();
+	struct supervision *supervision = supervision_start();
 	expect("STATUS=starting");
 	make_ready(supervision);
-	supervise_stop(supervision);
+	supervision_begin_stop(supervision);
 	expect("WATCHDOG=1"); /* with the end */
 	for (int i = 0; i < 2; i++) {
 		sem_post(&pauses);
 		expect("WATCHDOG=1");
 	}
 	expect_silence();
-	supervise_free(supervision);
+	supervision_free(supervision);
 }
 
 TEST_CASE(nobody_who_waits_for_no_sign_hears_one)
 {
 	unsetenv("WATCHDOG_USEC");
-	struct supervision *supervision = supervise_start();
+	struct supervision *supervision = supervision_start();
 	expect("STATUS=starting");
 	make_ready(supervision);
-	supervise_look(supervision, NULL);
-	supervise_stop(supervision);
+	supervision_keep_alive(supervision, NULL);
+	supervision_begin_stop(supervision);
 	expect("STOPPING=1\nSTATUS=finishing requests in progress");
-	supervise_free(supervision);
+	supervision_free(supervision);
 	expect_silence();
 }
 

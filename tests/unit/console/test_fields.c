@@ -106,9 +106,9 @@ TEST_CASE(test_paths)
 		"console/",
 	};
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		assert_true(visit_is_own(slice_of(own[i])));
+		assert_true(visit_is_console_address(slice_of(own[i])));
 	for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
-		assert_false(visit_is_own(slice_of(strange[i])));
+		assert_false(visit_is_console_address(slice_of(strange[i])));
 }
 
 /* Each form leads back to an existing page; each operation is in the table. */
@@ -122,7 +122,7 @@ TEST_CASE(test_tables)
 	}
 	for (const struct console_form *form = console_forms; form->path; form++) {
 		const struct admin_operation *operation = admin_find(slice_of(form->operation));
-		assert_true(operation && admin_leaves_act(operation));
+		assert_true(operation && admin_writes_audit_log(operation));
 		assert_non_null(page_find(&visit, slice_of(form->page)));
 	}
 	for (const struct console_export *export = console_exports; export->path; export ++)

@@ -53,7 +53,7 @@ TEST_CASE(every_failure_has_its_place)
 			fail_msg("%s (%d) was decided about %d times", error_code_text(code), code,
 			         on_page + on_own);
 		if (error_is_known(code))
-			assert_int_equal(is_told_on_page(code), on_page);
+			assert_int_equal(is_shown_on_form_page(code), on_page);
 	}
 }
 

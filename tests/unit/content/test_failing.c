@@ -288,7 +288,7 @@ TEST_CASE(tidies_up_or_tells)
 	snprintf(path, sizeof path, "%s/.incoming/" LEFT, url + strlen("file:"));
 	if (!endpoint)
 		assert_int_equal(close(creat(path, 0600)), 0);
-	IN_TURN(content_tidy(store, &range, end_all, NULL, &error));
+	IN_TURN(content_remove_leftovers(store, &range, end_all, NULL, &error));
 	if (!endpoint)
 		assert_int_equal(access(path, F_OK), -1);
 }

@@ -8,7 +8,7 @@
 #include "office.h"
 #include "evidence/check_segment.h"
 #include "evidence/stored_segment.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 static struct office office;
 static struct sample first,

@@ -302,8 +302,8 @@ static void is_recorded(const struct sample *channel, int64_t sequence)
 	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
 	assert_int_equal(evidence_record_parse(buf_slice(&out), &read, &error), OK);
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {digest_of_sha256(&event.chain_hash)};
-	struct evidence_question question = {.roots_pem = signer_timestamp_roots(office.service.signer),
-	                                     .at_us = clock_now_us()};
+	struct evidence_query question = {.roots_pem = signer_timestamp_roots(office.service.signer),
+	                                  .at_us = clock_now_us()};
 	struct evidence_facts facts;
 	assert_int_equal(evidence_record_verify(read, digests, &question, &arena, &facts, &error), OK);
 	assert_true(facts.trusted);

@@ -25,9 +25,10 @@ static struct service service;
 int64_t __wrap_clock_now_us(void);
 int64_t __wrap_clock_boot_us(void);
 const struct signer_key *__wrap_signer_get_key(const struct signer *signer, int index);
-int __wrap_signer_in_force(const struct signer *signer);
-bool __wrap_authorities_get_seen(struct authorities *authorities, size_t index,
-                                 struct authority_seen *ret_seen, struct buf *path_pem);
+int __wrap_signer_active_key(const struct signer *signer);
+bool __wrap_authorities_get_certificates(struct authorities *authorities, size_t index,
+                                         struct authority_certificates *ret_seen,
+                                         struct buf *path_pem);
 void __wrap_log_write(enum log_level level, const char *event, ...);
 
 int64_t __wrap_clock_now_us(void)
@@ -46,16 +47,18 @@ const struct signer_key *__wrap_signer_get_key(const struct signer *signer, int 
 	                                                                           : NULL;
 }
 
-int __wrap_signer_in_force(const struct signer *signer)
+int __wrap_signer_active_key(const struct signer *signer)
 {
 	return world.in_force;
 }
 
-bool __wrap_authorities_get_seen(struct authorities *authorities, size_t index,
-                                 struct authority_seen *ret_seen, struct buf *path_pem)
+bool __wrap_authorities_get_certificates(struct authorities *authorities, size_t index,
+                                         struct authority_certificates *ret_seen,
+                                         struct buf *path_pem)
 {
 	assert_null(path_pem);
-	*ret_seen = (struct authority_seen){.valid_until_us = world.authorities_until_us[index]};
+	*ret_seen =
+		(struct authority_certificates){.valid_until_us = world.authorities_until_us[index]};
 	snprintf(ret_seen->certificate.subject, SUBJECT_SIZE, "clock%zu", index);
 	return world.authorities_until_us[index] != 0;
 }
@@ -65,7 +68,7 @@ void __wrap_log_write(enum log_level level, const char *event, ...)
 	va_list fields;
 	const char *name;
 	assert_int_equal(level, LOG_WARNING);
-	assert_string_equal(event, "certificate_ends");
+	assert_string_equal(event, "certificate_expiring");
 	va_start(fields, event);
 	while ((name = va_arg(fields, const char *))) {
 		const char *value = va_arg(fields, const char *);

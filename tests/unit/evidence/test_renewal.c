@@ -14,7 +14,7 @@
 #include "issue/certify.h"
 #include "seal/authority.h"
 #include "seal/level.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 #include "store/transaction.h"
 #include "time_authority.h"
 
@@ -93,16 +93,18 @@ int __wrap_authorities_timestamp(struct authorities *of, const struct sha256 *im
 	return give_timestamp(current, &digest, ret_result, ret_error);
 }
 
-int __wrap_authorities_timestamp_apart(struct authorities *of, const struct sha256 *imprint,
-                                       int64_t earliest_us, const struct authority_result *first,
-                                       struct authority_result *ret_result,
-                                       struct authority_failures *ret_failures,
-                                       struct error *ret_error);
-int __wrap_authorities_timestamp_apart(struct authorities *of, const struct sha256 *imprint,
-                                       int64_t earliest_us, const struct authority_result *first,
-                                       struct authority_result *ret_result,
-                                       struct authority_failures *ret_failures,
-                                       struct error *ret_error)
+int __wrap_authorities_timestamp_independent(struct authorities *of, const struct sha256 *imprint,
+                                             int64_t earliest_us,
+                                             const struct authority_result *first,
+                                             struct authority_result *ret_result,
+                                             struct authority_failures *ret_failures,
+                                             struct error *ret_error);
+int __wrap_authorities_timestamp_independent(struct authorities *of, const struct sha256 *imprint,
+                                             int64_t earliest_us,
+                                             const struct authority_result *first,
+                                             struct authority_result *ret_result,
+                                             struct authority_failures *ret_failures,
+                                             struct error *ret_error)
 {
 	struct digest digest = digest_of_sha256(imprint);
 	(void)of, (void)earliest_us, (void)first, (void)ret_failures;
@@ -238,7 +240,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	for (size_t i = 0; i < AUTHORITIES; i++)
-		time_authority_drop(&authorities[i]);
+		time_authority_free(&authorities[i]);
 	buf_free(&trust);
 	return office_stop_signer(state);
 }
@@ -396,7 +398,7 @@ static int judge(struct slice der, const char *data, int64_t at_us, struct judge
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 	ARENA_AUTO struct arena arena;
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
-	struct evidence_question question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
+	struct evidence_query question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
 	struct evidence_facts facts;
 	arena_init(&arena, 1 << 20);
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
@@ -500,7 +502,7 @@ static int judge_event(int64_t sequence, int64_t at_us, struct judged *ret)
 	BUF_AUTO struct buf der;
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {0};
-	struct evidence_question question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
+	struct evidence_query question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
 	struct evidence_facts facts;
 	struct event event;
 	arena_init(&arena, 4 << 20);
@@ -736,11 +738,11 @@ TEST_CASE(forgotten_certifications_are_queued)
 	complete(first.documents, MODE_TEST, &unused);
 	expect_pass(1);
 	expect_none(&first.certification);
-	assert_int_equal(renewal_queue_forgotten(&renewal, &error), OK);
+	assert_int_equal(renewal_queue_missing(&renewal, &error), OK);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue"), EVIDENCE_LEAVES_MAX + 7);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue WHERE reason = 'first'"),
 	                 EVIDENCE_LEAVES_MAX + 7);
-	assert_int_equal(renewal_queue_forgotten(&renewal, &error), OK);
+	assert_int_equal(renewal_queue_missing(&renewal, &error), OK);
 	expect_pass(1);
 	assert_int_equal(expect_valid(&first).stamps, 1);
 	assert_int_equal(expect_valid(&last).stamps, 1);

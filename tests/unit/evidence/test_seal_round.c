@@ -10,8 +10,8 @@
 #include "evidence/seal_round.h"
 #include "evidence/stored_segment.h"
 #include "seal/timestamp.h"
-#include "store/internal.h"
-#include "store/nodes/uncompared.h"
+#include "store/nodes/unverified_clock.h"
+#include "store/store_internal.h"
 
 #define CHANNELS 7
 #define STEPS 160
@@ -255,7 +255,7 @@ TEST_CASE(many_blocks_make_one_round)
 	struct sealing sealing = new_sealer();
 	bool staged, full;
 	for (size_t made; (made = stage_one()) > 0; segments += made) {
-		assert_int_equal(sealing_room(&sealing, &staged, &full, &error), OK);
+		assert_int_equal(sealing_get_capacity(&sealing, &staged, &full, &error), OK);
 		assert_true(staged);
 		for (size_t i = 0; i < CHANNELS; i++)
 			assert_int_equal(sealed_of(i), 0);
@@ -287,7 +287,7 @@ TEST_CASE(a_full_round_takes_no_more)
 		register_in(0, 1);
 		assert_int_equal(stage_one(), 1);
 	}
-	assert_int_equal(sealing_room(&sealing, &staged, &full, &error), OK);
+	assert_int_equal(sealing_get_capacity(&sealing, &staged, &full, &error), OK);
 	assert_true(full);
 	register_in(0, 1);
 	assert_int_equal(store_list_unsealed(office.service.store, 0, 0, 1, &chain, &count, &error),
@@ -390,56 +390,57 @@ static void expect_clock_source(size_t i, int64_t number, const char *source)
 TEST_CASE(seals_tell_of_a_clock_that_was_not_compared)
 {
 	struct store *store = office.service.store;
-	struct uncompared uncompared;
+	struct unverified_clock unverified_clock;
 	int64_t begin_us = clock_now_us() - 10 * US_PER_SECOND;
 	int64_t until_us = begin_us + US_PER_SECOND;
 	register_at(0, begin_us);
 	seal_all();
-	assert_int_equal(store_begin_uncompared(store, &error), OK);
+	assert_int_equal(store_begin_unverified_clock(store, &error), OK);
 	register_at(0, begin_us);
 	register_at(1, begin_us);
 	seal_all();
 	expect_clock_source(0, 1, "ntp_adjtime");
-	expect_clock_source(0, 2, SEAL_CLOCK_NOT_COMPARED);
-	expect_clock_source(1, 1, SEAL_CLOCK_NOT_COMPARED);
+	expect_clock_source(0, 2, SEAL_CLOCK_UNVERIFIED);
+	expect_clock_source(1, 1, SEAL_CLOCK_UNVERIFIED);
 
 	register_at(0, begin_us + 1);
 	register_at(1, until_us);
 	register_at(1, until_us + US_PER_SECOND);
 	register_at(2, until_us + US_PER_SECOND);
-	assert_int_equal(store_end_uncompared(store, until_us, &error), OK);
+	assert_int_equal(store_end_unverified_clock(store, until_us, &error), OK);
 	seal_all();
-	expect_clock_source(0, 3, SEAL_CLOCK_NOT_COMPARED);
-	expect_clock_source(1, 2, SEAL_CLOCK_NOT_COMPARED);
+	expect_clock_source(0, 3, SEAL_CLOCK_UNVERIFIED);
+	expect_clock_source(1, 2, SEAL_CLOCK_UNVERIFIED);
 	expect_clock_source(2, 1, "ntp_adjtime");
 
 	register_at(0, until_us + US_PER_SECOND);
-	assert_int_equal(store_get_uncompared(store, &uncompared, &error), OK);
-	assert_true(uncompared.is && !uncompared.goes_on && uncompared.until_us == until_us);
+	assert_int_equal(store_get_unverified_clock(store, &unverified_clock, &error), OK);
+	assert_true(unverified_clock.is && !unverified_clock.goes_on &&
+	            unverified_clock.until_us == until_us);
 	seal_all();
 	expect_clock_source(0, 4, "ntp_adjtime");
-	assert_int_equal(store_get_uncompared(store, &uncompared, &error), OK);
-	assert_false(uncompared.is);
+	assert_int_equal(store_get_unverified_clock(store, &unverified_clock, &error), OK);
+	assert_false(unverified_clock.is);
 }
 
 TEST_CASE(a_time_without_comparison_begins_and_ends)
 {
 	struct store *store = office.service.store;
-	struct uncompared found;
-	assert_int_equal(store_end_uncompared(store, 5, &error), OK);
-	assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+	struct unverified_clock found;
+	assert_int_equal(store_end_unverified_clock(store, 5, &error), OK);
+	assert_int_equal(store_get_unverified_clock(store, &found, &error), OK);
 	assert_false(found.is || found.goes_on);
 	for (int64_t until_us = 7; until_us < 9; until_us++) {
 		for (int i = 0; i < 2; i++) {
-			assert_int_equal(store_begin_uncompared(store, &error), OK);
-			assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+			assert_int_equal(store_begin_unverified_clock(store, &error), OK);
+			assert_int_equal(store_get_unverified_clock(store, &found, &error), OK);
 			assert_true(found.is && found.goes_on);
 		}
-		assert_int_equal(store_forget_uncompared(store, until_us - 1, &error), OK);
-		assert_int_equal(store_end_uncompared(store, until_us, &error), OK);
-		assert_int_equal(store_end_uncompared(store, 20, &error), OK);
-		assert_int_equal(store_forget_uncompared(store, 20, &error), OK);
-		assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+		assert_int_equal(store_forget_unverified_clock(store, until_us - 1, &error), OK);
+		assert_int_equal(store_end_unverified_clock(store, until_us, &error), OK);
+		assert_int_equal(store_end_unverified_clock(store, 20, &error), OK);
+		assert_int_equal(store_forget_unverified_clock(store, 20, &error), OK);
+		assert_int_equal(store_get_unverified_clock(store, &found, &error), OK);
 		assert_true(found.is && !found.goes_on && found.until_us == until_us);
 	}
 }
@@ -593,7 +594,7 @@ TEST_CASE(a_round_waits_for_its_authority)
 	sealing_free(&sealing);
 	assert_int_equal(sealed_of(0), 0);
 	assert_int_equal(staged_now().blocks, 1);
-	office_mend_authority(&office);
+	office_restore_authority(&office);
 	close_staged();
 	expect_unbroken(0);
 }

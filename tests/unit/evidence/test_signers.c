@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "evidence/signers.h"
 #include "seal/signer.h"
-#include "store/evidence/signers.h"
+#include "store/evidence/signer_records.h"
 
 #define NOW (INT64_C(20000) * US_PER_DAY)
 
@@ -25,9 +25,9 @@ static struct error error;
 
 int64_t __wrap_clock_now_us(void);
 const struct signer_key *__wrap_signer_get_key(const struct signer *signer, int index);
-int __wrap_signer_in_force(const struct signer *signer);
-int __wrap_signer_use(struct signer *signer, int index, struct error *cause);
-bool __wrap_signer_key_fails(const struct signer *signer);
+int __wrap_signer_active_key(const struct signer *signer);
+int __wrap_signer_activate_key(struct signer *signer, int index, struct error *cause);
+bool __wrap_signer_is_key_failing(const struct signer *signer);
 int __wrap_signer_probe(struct signer *signer, struct error *cause);
 bool __wrap_signer_is_development(const struct signer *signer);
 int __wrap_signer_check_key(struct signer *signer, int64_t now_us, struct error *cause);
@@ -51,18 +51,18 @@ const struct signer_key *__wrap_signer_get_key(const struct signer *signer, int 
 	                                                                           : NULL;
 }
 
-int __wrap_signer_in_force(const struct signer *signer)
+int __wrap_signer_active_key(const struct signer *signer)
 {
 	return world.in_force;
 }
 
-int __wrap_signer_use(struct signer *signer, int index, struct error *cause)
+int __wrap_signer_activate_key(struct signer *signer, int index, struct error *cause)
 {
 	world.in_force = index;
 	return OK;
 }
 
-bool __wrap_signer_key_fails(const struct signer *signer)
+bool __wrap_signer_is_key_failing(const struct signer *signer)
 {
 	return world.fails;
 }
@@ -150,7 +150,7 @@ TEST_CASE(test_the_next_key_is_taken_a_day_before_the_end)
 	follow();
 	assert_true(world.replaced);
 	assert_int_equal(world.in_force, SIGNER_NEXT);
-	assert_string_equal(told, "signer_taken ");
+	assert_string_equal(told, "signer_activated ");
 }
 
 TEST_CASE(test_one_that_is_no_better_is_not_taken)
@@ -175,7 +175,7 @@ TEST_CASE(test_the_store_says_who_signs)
 	world.stored = sha256_of("another", 7);
 	follow();
 	assert_int_equal(world.in_force, SIGNER_NO_KEY);
-	assert_string_equal(told, "signer_taken signer_not_in_force ");
+	assert_string_equal(told, "signer_activated signer_not_in_force ");
 }
 
 TEST_CASE(test_a_rotation_wants_a_next_key_whose_time_it_is)
@@ -203,19 +203,19 @@ TEST_CASE(test_a_key_that_does_not_sign_is_asked_again_and_told_once)
 	follow();
 	follow();
 	assert_int_equal(world.probes, 2);
-	assert_string_equal(told, "signing_key_fails ");
+	assert_string_equal(told, "signing_key_failed ");
 	world.probe_fails = false;
 	follow();
 	follow();
 	assert_int_equal(world.probes, 3);
-	assert_string_equal(told, "signing_key_fails signing_key_signs ");
+	assert_string_equal(told, "signing_key_failed signing_key_recovered ");
 	/* A successful signature in the meantime counts as a successful probe. */
 	world.fails = world.probe_fails = true;
 	follow();
 	world.fails = false;
 	follow();
-	assert_string_equal(told, "signing_key_fails signing_key_signs signing_key_fails "
-	                          "signing_key_signs ");
+	assert_string_equal(told, "signing_key_failed signing_key_recovered signing_key_failed "
+	                          "signing_key_recovered ");
 }
 
 TEST_CASE(test_a_start_with_a_key_that_is_unusable_is_refused)

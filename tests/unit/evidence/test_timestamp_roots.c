@@ -2,12 +2,12 @@
 #include "testing.h"
 #include "sample.h"
 #include "evidence/timestamp_roots.h"
-#include "store/evidence/timestamp_roots.h"
+#include "store/evidence/timestamp_root_records.h"
 #include "time_authority.h"
 
 static struct sample sample;
 static struct service service;
-static struct time_authority authorities[KEPT_ROOTS_MAX + 2];
+static struct time_authority authorities[RECORDED_ROOTS_MAX + 2];
 static struct error error;
 static int written;
 static bool fails;
@@ -50,7 +50,7 @@ static int keep(const struct time_authority *authority, bool with_root)
 	add_der(authority->certificate, &path);
 	if (with_root)
 		add_der(authority->root, &path);
-	return timestamp_roots_keep(&service, buf_slice(&path), &error);
+	return timestamp_roots_record(&service, buf_slice(&path), &error);
 }
 
 /* Returns the number of roots of the authorities that follow the one in `out`. */
@@ -83,7 +83,7 @@ TEST_CASE(a_root_is_put_on_record_once)
 	assert_int_equal(written, 2);
 	assert_int_equal(on_record(&out), 2);
 	/* A program that starts knows nothing of it and changes nothing. */
-	memset(&service.kept_roots, 0, sizeof service.kept_roots);
+	memset(&service.recorded_roots, 0, sizeof service.recorded_roots);
 	assert_int_equal(keep(&authorities[0], true), OK);
 	assert_int_equal(written, 3);
 	/* A recorded root is recorded only once. */
@@ -143,7 +143,7 @@ static int make_authorities(void **state)
 static int drop_authorities(void **state)
 {
 	for (size_t i = 0; i < sizeof authorities / sizeof *authorities; i++)
-		time_authority_drop(&authorities[i]);
+		time_authority_free(&authorities[i]);
 	return 0;
 }
 

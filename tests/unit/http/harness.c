@@ -88,7 +88,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	struct settings *settings = &harness->settings;
 	memset(harness, 0, sizeof *harness);
 	started = harness;
-	sample_make_directory(&harness->sample);
+	sample_create_directory(&harness->sample);
 	snprintf(harness->content_url, sizeof harness->content_url, "file:%s/content",
 	         harness->sample.directory);
 	settings->service_prefix = "svc";

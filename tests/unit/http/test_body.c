@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 
 #define STALLED 30
 #define LARGE 200000

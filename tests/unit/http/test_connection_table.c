@@ -23,7 +23,7 @@ static int start(void **state)
 static int stop(void **state)
 {
 	for (int i = 0; i < entry_count; i++)
-		connection_leave(table, &entries[i]);
+		connection_remove(table, &entries[i]);
 	connection_table_free(table);
 	return 0;
 }
@@ -33,14 +33,14 @@ static int try_enter(struct connection_entry *entry, uint64_t address, bool is_p
 {
 	const struct connection_origin origin = {address, is_proxy, 20};
 	*entry = (struct connection_entry){0};
-	return connection_enter(table, entry, &origin, -1, now_us);
+	return connection_add(table, entry, &origin, -1, now_us);
 }
 
 static struct connection_entry *enter(uint64_t address, enum connection_kind kind, int64_t now_us)
 {
 	struct connection_entry *entry = &entries[entry_count++];
 	assert_int_equal(try_enter(entry, address, false, now_us), OK);
-	assert_true(connection_become(table, entry, kind, now_us));
+	assert_true(connection_set_kind(table, entry, kind, now_us));
 	return entry;
 }
 
@@ -64,8 +64,8 @@ TEST_CASE(test_limits)
 	enter_many(2, CONNECTION_BUSY, 4);
 	assert_int_equal(try_enter(&extra, 3, false, LATE), ERR_BUSY);
 	assert_int_equal(try_enter(&extra, 3, true, LATE), ERR_BUSY);
-	assert_false(connection_make_room(table, LATE));
-	connection_leave(table, &entries[0]);
+	assert_false(connection_evict(table, LATE));
+	connection_remove(table, &entries[0]);
 	enter(1, CONNECTION_BUSY, LATE);
 	assert_int_equal(cut_count, 0);
 }
@@ -84,7 +84,7 @@ TEST_CASE(test_unfinished_first)
 	assert_false(own->is_cut);
 	assert_false(idle->is_cut);
 	assert_int_equal(cut_count, 2);
-	assert_false(connection_become(table, &entries[12], CONNECTION_BUSY, LATE));
+	assert_false(connection_set_kind(table, &entries[12], CONNECTION_BUSY, LATE));
 	assert_false(connection_cut(table, &entries[12], ""));
 }
 
@@ -98,17 +98,17 @@ TEST_CASE(test_grace)
 	enter(4, CONNECTION_IDLE, LATE);
 	for (uint64_t address = 10; entry_count < MAX; address++)
 		enter(address, CONNECTION_BUSY, LATE);
-	assert_true(connection_make_room(table, LATE));
+	assert_true(connection_evict(table, LATE));
 	expect_cut(late);
-	assert_true(connection_make_room(table, LATE));
+	assert_true(connection_evict(table, LATE));
 	expect_cut(idle);
-	assert_true(connection_make_room(table, LATE));
-	assert_true(connection_make_room(table, LATE));
+	assert_true(connection_evict(table, LATE));
+	assert_true(connection_evict(table, LATE));
 	expect_cut(other);
 	assert_false(fresh->is_cut);
-	assert_true(connection_make_room(table, LATE));
+	assert_true(connection_evict(table, LATE));
 	expect_cut(fresh);
-	assert_false(connection_make_room(table, LATE));
+	assert_false(connection_evict(table, LATE));
 }
 
 /* An address with more connections than the one that would lose one loses its own. */
@@ -119,10 +119,10 @@ TEST_CASE(test_own)
 	struct connection_entry *own = enter(2, CONNECTION_IDLE, LATE);
 	for (uint64_t address = 10; entry_count < MAX; address++)
 		enter(address, CONNECTION_BUSY, LATE);
-	connection_become(table, own, CONNECTION_SLOW, LATE);
+	connection_set_kind(table, own, CONNECTION_SLOW, LATE);
 	struct connection_entry extra;
 	assert_int_equal(try_enter(&extra, 2, false, LATE), ERR_BUSY);
-	connection_become(table, own, CONNECTION_IDLE, LATE);
+	connection_set_kind(table, own, CONNECTION_IDLE, LATE);
 	enter(2, CONNECTION_BUSY, LATE);
 	expect_cut(own);
 	assert_false(alone->is_cut);
@@ -140,16 +140,16 @@ TEST_CASE(test_slow)
 	enter_many(3, CONNECTION_BUSY, 8);
 	assert_int_equal(try_enter(&extra, 4, false, LATE), ERR_BUSY);
 	for (int i = 8; i < 16; i++)
-		connection_leave(table, &entries[i]);
+		connection_remove(table, &entries[i]);
 	struct connection_entry *idle = enter(4, CONNECTION_IDLE, LATE);
 	struct connection_entry *other = enter(5, CONNECTION_IDLE, LATE);
 	enter_many(1, CONNECTION_SLOW, 6);
 	enter(6, CONNECTION_BUSY, LATE);
 	expect_cut(idle);
-	connection_leave(table, other);
+	connection_remove(table, other);
 	other = enter(5, CONNECTION_IDLE, LATE);
 	for (int i = 16; i < 20; i++)
-		connection_leave(table, &entries[i]);
+		connection_remove(table, &entries[i]);
 	enter_many(1, CONNECTION_SLOW, 3);
 	enter(7, CONNECTION_BUSY, LATE);
 	enter(8, CONNECTION_BUSY, LATE);
@@ -187,7 +187,7 @@ TEST_CASE(test_proxy)
 {
 	for (int i = 0; i < 22; i++) {
 		assert_int_equal(try_enter(&entries[entry_count++], 1, true, LATE), OK);
-		connection_become(table, &entries[i], CONNECTION_IDLE, LATE);
+		connection_set_kind(table, &entries[i], CONNECTION_IDLE, LATE);
 	}
 	struct connection_entry *direct = enter(1, CONNECTION_IDLE, LATE);
 	enter(2, CONNECTION_BUSY, LATE);
@@ -204,9 +204,9 @@ TEST_CASE(test_counts_by_kind)
 	enter_many(2, CONNECTION_IDLE, 4);
 	enter_many(3, CONNECTION_SLOW, 3);
 	enter_many(4, CONNECTION_UNFINISHED, 2);
-	assert_true(connection_become(table, &entries[0], CONNECTION_IDLE, LATE));
+	assert_true(connection_set_kind(table, &entries[0], CONNECTION_IDLE, LATE));
 	assert_true(connection_cut(table, &entries[5], ""));
-	connection_leave(table, &entries[1]);
+	connection_remove(table, &entries[1]);
 	connection_count(table, counts);
 	static const size_t expected[] = {
 		[CONNECTION_UNFINISHED] = 2,

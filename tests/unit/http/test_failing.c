@@ -117,7 +117,7 @@ static struct answer once(const struct request *request)
 	BUF_AUTO struct buf text;
 	buf_init(&text, 1 << 20);
 	write_request(request, &text);
-	service_forget_keys(&harness.service);
+	service_clear_key_cache(&harness.service);
 	return ask(buf_slice(&text), strcmp(request->method, "HEAD") == 0);
 }
 

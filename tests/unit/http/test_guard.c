@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "service/keys.h"
 
 static struct harness harness;
@@ -255,7 +255,7 @@ static void set_account(int suspended, int disabled)
 	assert_int_equal(store_change_account(harness.service.store, slice_of(harness.account_id),
 	                                      &change, clock_now_us(), &error),
 	                 0);
-	service_forget_keys(&harness.service);
+	service_clear_key_cache(&harness.service);
 }
 
 static void test_states(void **state)
@@ -279,7 +279,7 @@ static void test_states(void **state)
 	                                  slice_of(harness.key_id[MODALITY_HASH_ONLY][MODE_TEST]), NULL,
 	                                  clock_now_us(), &at, &error),
 	                 0);
-	service_forget_keys(&harness.service);
+	service_clear_key_cache(&harness.service);
 	ask(&reply, "GET", "/v1/channel", harness.key[MODALITY_HASH_ONLY][MODE_TEST], NULL);
 	assert_string_equal(reply_header(&reply, "WWW-Authenticate"), "Bearer");
 	reply_expect(&reply, 401, "revoked_key");

@@ -39,10 +39,10 @@ TEST_CASE(test_tags)
 		"W/W/\"t\"",
 	};
 	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-		if (!header_tag_listed(slice_of(named[i]), "\"t\""))
+		if (!header_has_entity_tag(slice_of(named[i]), "\"t\""))
 			fail_msg("%s", named[i]);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (header_tag_listed(slice_of(others[i]), "\"t\""))
+		if (header_has_entity_tag(slice_of(others[i]), "\"t\""))
 			fail_msg("%s", others[i]);
 }
 

@@ -75,7 +75,7 @@ static void revoke_key(void)
 	assert_int_equal(store_revoke_key(harness.service.store, slice_of(key_id), NULL, clock_now_us(),
 	                                  &revoked_at_us, &error),
 	                 OK);
-	service_forget_keys(&harness.service);
+	service_clear_key_cache(&harness.service);
 }
 
 static void test_revoked_meanwhile(void **state)

@@ -8,7 +8,7 @@
 
 #include "harness.h"
 #include "admin/readiness.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 
 static struct harness harness;
 
@@ -105,7 +105,7 @@ TEST_CASE(test_admin)
 	harness_ask_operators(&harness, &reply, "/readyz");
 	assert_non_null(strstr(reply.body, "\"ready\":true"));
 	reply_expect(&reply, 200, NULL);
-	watch_look(&harness.service);
+	watch_check_store(&harness.service);
 	ask_for_metrics(&reply, "route=\"/v1/events\",method=\"POST\"");
 	assert_non_null(strstr(
 		reply.body,
@@ -146,17 +146,17 @@ TEST_CASE(test_watched)
 	struct service *service = &harness.service;
 	harness_start(&harness, watch_everything);
 	expect_ready("\"last_backup_at\":null", 200);
-	watch_look(service);
-	watch_look_around(service);
+	watch_check_store(service);
+	watch_check_disks(service);
 	expect_ready("the disk of the data directory is nearly full", 200);
 	expect_ready("the disk of the store directory is nearly full", 200);
 	expect_ready("the disk of the content directory is nearly full", 200);
 	expect_ready("no backup of the store has been recorded", 200);
 	assert_int_equal(store_note_backup(service->store, 1700000000000000, NULL), 0);
-	watch_look(service);
+	watch_check_store(service);
 	expect_ready("the last backup of the store was made at 2023-11-14T22:13:20", 200);
 	assert_int_equal(store_note_backup(service->store, clock_now_us(), NULL), 0);
-	watch_look(service);
+	watch_check_store(service);
 	struct stores_state stores = {0};
 	struct readiness readiness;
 	readiness_read(service, &stores, &readiness);
@@ -171,7 +171,7 @@ TEST_CASE(test_watched)
 	reply_expect(&reply, 201, NULL);
 	expect_ready("\"ready\":true", 200);
 	atomic_store(&service->lacks_space, true);
-	watch_look(service);
+	watch_check_store(service);
 	expect_ready("\"ready\":true", 200);
 	harness_stop(&harness);
 }

@@ -13,7 +13,7 @@ TEST_CASE(test_limit)
 		assert_int_equal(share_take(shares, 7, 1, 3), 0);
 	assert_int_equal(share_take(shares, 7, 1, 3), ERR_RATE_LIMITED);
 	assert_int_equal(share_take(shares, 8, 1, 3), 0);
-	share_give(shares, 7, 1);
+	share_release(shares, 7, 1);
 	assert_int_equal(share_take(shares, 7, 1, 3), 0);
 	assert_int_equal(share_take(shares, 7, 1, 3), ERR_RATE_LIMITED);
 	assert_int_equal(share_held(shares, 7), 3);
@@ -30,9 +30,9 @@ TEST_CASE(test_amounts)
 	assert_int_equal(share_take(shares, 7, 41, 100), ERR_RATE_LIMITED);
 	assert_int_equal(share_take(shares, 7, 1, 50), ERR_RATE_LIMITED); /* a limit that was lowered */
 	assert_int_equal(share_take(shares, 7, 40, 100), 0);
-	share_give(shares, 7, 30);
+	share_release(shares, 7, 30);
 	assert_int_equal(share_held(shares, 7), 70);
-	share_give(shares, 7, 70);
+	share_release(shares, 7, 70);
 	assert_int_equal(share_held(shares, 7), 0);
 	shares_free(shares);
 }
@@ -47,7 +47,7 @@ TEST_CASE(test_many)
 			assert_int_equal(share_take(shares, owner * 1024, 1, 1), ERR_RATE_LIMITED);
 		}
 		for (uint64_t owner = 0; owner < OWNERS; owner++)
-			share_give(shares, owner * 1024, 1);
+			share_release(shares, owner * 1024, 1);
 	}
 	shares_free(shares);
 }

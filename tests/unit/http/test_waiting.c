@@ -7,9 +7,9 @@
 #include "base/file.h"
 #include "db/db.h"
 #include "harness.h"
-#include "http/internal.h"
+#include "http/http_internal.h"
 #include "http/loop.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 #define WAITING (KEPT_MAX + 50)
 
@@ -95,7 +95,7 @@ static void let_commit(void)
 	writer = NULL;
 }
 
-static void connect_all(int count)
+static void probe_connections(int count)
 {
 	for (int i = 0; i < count; i++)
 		descriptors[i] = harness_connect(&harness);
@@ -113,7 +113,7 @@ static void hang_up(int number)
 TEST_CASE(test_many)
 {
 	hold_commits();
-	connect_all(WAITING);
+	probe_connections(WAITING);
 	for (int i = 0; i < WAITING; i++)
 		begin(descriptors[i], i);
 	await_under_way(WAITING);
@@ -131,7 +131,7 @@ TEST_CASE(test_many)
 TEST_CASE(test_reset)
 {
 	struct reply reply;
-	connect_all(8);
+	probe_connections(8);
 	for (int i = 0; i < 8; i++) {
 		begin(descriptors[i], 100 + i);
 		expect_created(descriptors[i]);
@@ -160,7 +160,7 @@ TEST_CASE(test_reset)
 TEST_CASE(test_gone)
 {
 	hold_commits();
-	connect_all(8);
+	probe_connections(8);
 	for (int i = 0; i < 8; i++)
 		begin(descriptors[i], i);
 	await_under_way(8);

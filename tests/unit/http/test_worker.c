@@ -125,7 +125,7 @@ TEST_CASE(test_a_queue_that_one_has_filled_has_room_for_others)
 	assert_true(submit(pool, 2));
 	struct task *clearing = &tasks[task_count++];
 	*clearing = (struct task){.run = run, .owner = 1};
-	worker_clear_up(pool, clearing); /* never refused */
+	worker_submit_cleanup(pool, clearing); /* never refused */
 	hold(9);
 	wait_until(&seen.done, 23);
 	worker_pool_stop(pool);

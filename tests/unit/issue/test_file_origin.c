@@ -7,7 +7,7 @@
 #include "issue/check_file.h"
 #include "issue/file_origin.h"
 #include "store/certifications/certifications.h"
-#include "store/evidence/signers.h"
+#include "store/evidence/signer_records.h"
 
 #define OURS "1111111111111111111111111111111111111111111111111111111111111111"
 #define STOLEN "2222222222222222222222222222222222222222222222222222222222222222"

@@ -138,7 +138,7 @@ static enum told after_own(int result, int64_t attempts, int64_t own_failures, i
 	certification.own_failures = own_failures;
 	certification.requested_at_us = now_us - age_us;
 	error_cause(&error, result, "a cause");
-	issue_failed(&attempt, result, &error);
+	issue_record_failure(&attempt, result, &error);
 	assert_ptr_equal(store_now.holder, attempt.holder);
 	return store_now.told;
 }
@@ -229,15 +229,15 @@ TEST_CASE(documents_are_issued_or_discarded)
 {
 	struct document documents[3] = {0};
 	const struct issue_result issued = {NOW_US, documents, 3};
-	issue_succeeded(&attempt, &issued);
+	issue_record_success(&attempt, &issued);
 	assert_int_equal(store_now.told, COMPLETED);
 	assert_int_equal(atomic_load(&service.counters.certifications_completed), 1);
 	store_now.complete_result = ERR_UNKNOWN_OUTCOME; /* they may be the issued ones */
-	issue_succeeded(&attempt, &issued);
+	issue_record_success(&attempt, &issued);
 	assert_int_equal(store_now.told, DELAYED);
 	assert_int_equal(store_now.discarded, 0);
 	store_now.complete_result = ERR_REFUSED;
-	issue_succeeded(&attempt, &issued);
+	issue_record_success(&attempt, &issued);
 	assert_string_equal(store_now.logged, "certification_not_completed");
 	assert_int_equal(store_now.told, COMPLETED);
 	assert_int_equal(store_now.discarded, 3);
@@ -248,13 +248,13 @@ TEST_CASE(documents_are_issued_or_discarded)
 TEST_CASE(what_never_comes_to_an_end_is_given_up)
 {
 	certification.attempts = 31;
-	assert_false(issue_is_given_up(&attempt));
+	assert_false(issue_give_up_overdue(&attempt));
 	certification.requested_at_us = now_us - settings.certification_give_up_after - 1;
 	certification.attempts = 30;
-	assert_false(issue_is_given_up(&attempt));
+	assert_false(issue_give_up_overdue(&attempt));
 	assert_int_equal(store_now.told, NOTHING);
 	certification.attempts = 31;
-	assert_true(issue_is_given_up(&attempt));
+	assert_true(issue_give_up_overdue(&attempt));
 	assert_int_equal(store_now.told, FAILED);
 	assert_ptr_equal(store_now.holder, attempt.holder);
 }

@@ -79,7 +79,7 @@ TEST_CASE(what_does_not_fit_now_waits)
 	await_failed_attempt(id, &arena);
 	assert_non_null(strstr(look(id, &arena).last_error, "are not free on the disk"));
 	set_disk(1000, 500);
-	struct certification certification = office_await(&office, MODE_TEST, id);
+	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
 	assert_int_equal(atomic_load(&office.service.issuing_bytes), 0);
@@ -98,7 +98,7 @@ TEST_CASE(the_disk_of_content_is_watched_too)
 	await_failed_attempt(id, &arena);
 	assert_null(strstr(look(id, &arena).last_error, "are not free on the disk"));
 	content_looks = -1;
-	struct certification certification = office_await(&office, MODE_TEST, id);
+	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE(what_never_fits_fails_with_its_cause)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_TEST, 1, 20, id);
-	struct certification certification = office_await(&office, MODE_TEST, id);
+	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_FAILED);
 	assert_int_equal(certification.attempts, 1);
 	ARENA_AUTO struct arena arena;

@@ -5,10 +5,10 @@
 
 #include "testing.h"
 #include "office.h"
-#include "issue/issue_work.h"
+#include "issue/issue_job.h"
 #include "seal/signer.h"
-#include "store/evidence/signers.h"
-#include "store/evidence/timestamp_roots.h"
+#include "store/evidence/signer_records.h"
+#include "store/evidence/timestamp_root_records.h"
 #include "verify/verify.h"
 
 static struct office office;
@@ -72,7 +72,8 @@ TEST_CASE(the_services_own_roots_are_used)
 {
 	char id[ID_SIZE];
 	request(id);
-	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_await_certification(&office, MODE_LIVE, id).status,
+	                 CERTIFICATION_COMPLETED);
 	assert_int_equal(runs, 1);
 	assert_int_equal(runs_by_authorities, 1);
 }
@@ -89,7 +90,8 @@ TEST_CASE(roots_on_record_are_used)
 	assert_int_equal(store_add_timestamp_root(office.service.store, &name, root_of_before, NULL),
 	                 OK);
 	request(id);
-	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_await_certification(&office, MODE_LIVE, id).status,
+	                 CERTIFICATION_COMPLETED);
 	assert_int_equal(runs, 1);
 	assert_int_equal(runs_by_authorities_of_before, 1);
 }

@@ -5,7 +5,7 @@
 #include "testing.h"
 #include "pki.h"
 #include "sample.h"
-#include "issue/issue_work.h"
+#include "issue/issue_job.h"
 #include "issue/token_revocations.h"
 #include "seal/revocation_client.h"
 #include "service/settings.h"
@@ -17,7 +17,7 @@ static struct sample sample;
 static struct settings settings;
 static struct service service;
 static struct certification certification;
-static struct issue_work work = {.service = &service, .certification = &certification};
+static struct issue_job work = {.service = &service, .certification = &certification};
 static struct pki_identity root, leaves[TOKEN_PATHS_MAX + 1];
 static struct token_revocations all;
 
@@ -41,7 +41,7 @@ int __wrap_revocation_fetch(struct revocation_client *client, struct slice path_
 		ret_verdicts[i] = (struct revocation_verdict){.outcome = i == 0 ? of_leaf : of_root};
 		assert_int_equal(trust_describe(path_pem, &ret_verdicts[i].certificate, error), 0);
 	}
-	return validation_add_all(set, &given, error);
+	return validation_set_add_all(set, &given, error);
 }
 
 static int make(void **state)
@@ -81,7 +81,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	token_revocations_free(&all);
-	validation_free(&given);
+	validation_set_free(&given);
 	return 0;
 }
 
@@ -111,7 +111,7 @@ static void give_good(void)
 	                                .issued_us = clock_now_us(),
 	                                .next_us = clock_now_us() + 24 * HOUR_US,
 	                                .reason = -1});
-	assert_int_equal(validation_add(&given, VALIDATION_CRL, buf_slice(&der), NULL), 0);
+	assert_int_equal(validation_set_add(&given, VALIDATION_CRL, buf_slice(&der), NULL), 0);
 }
 
 /* The second timestamp of a round, for one of which data may still arrive. */
@@ -213,7 +213,7 @@ TEST_CASE(what_paths_share_counts_once)
 	for (size_t i = 0; i < 2; i++) {
 		memset(bytes, 'a' + (int)i, sizeof bytes);
 		assert_int_equal(
-			validation_add(&given, VALIDATION_CRL, slice_make(bytes, sizeof bytes), NULL), 0);
+			validation_set_add(&given, VALIDATION_CRL, slice_make(bytes, sizeof bytes), NULL), 0);
 	}
 	for (size_t i = 0; i <= TOKEN_PATHS_MAX; i++)
 		(void)find(i, &token);

@@ -101,13 +101,13 @@ static struct arena arena;
 static struct error error;
 
 static atomic_bool stopping;
-struct http_exchange *__real_http_many_take(struct http_many *many, int64_t timeout_us);
-struct http_exchange *__wrap_http_many_take(struct http_many *many, int64_t timeout_us);
+struct http_exchange *__real_http_multi_collect(struct http_multi *many, int64_t timeout_us);
+struct http_exchange *__wrap_http_multi_collect(struct http_multi *many, int64_t timeout_us);
 /* A run ends as soon as nothing is in progress, instead of after some idle seconds. */
-struct http_exchange *__wrap_http_many_take(struct http_many *many, int64_t timeout_us)
+struct http_exchange *__wrap_http_multi_collect(struct http_multi *many, int64_t timeout_us)
 {
 	bool idle = deliverer.queue.under_way == 0;
-	struct http_exchange *ended = __real_http_many_take(many, idle ? 0 : timeout_us);
+	struct http_exchange *ended = __real_http_multi_collect(many, idle ? 0 : timeout_us);
 	if (!ended && idle)
 		atomic_store(&stopping, true);
 	return ended;

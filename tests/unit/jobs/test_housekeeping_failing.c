@@ -65,14 +65,14 @@ static int set_up(void **state)
 	office_open(&office, MODALITY_CONTENT, 1000);
 	office.settings.content_keep_swept = US_PER_DAY;
 	housekeeping = (struct housekeeping){.service = &office.service, .holder = "this node"};
-	assert_int_equal(keeper_start(&housekeeping.keeper, &error), OK);
+	assert_int_equal(lease_renewer_start(&housekeeping.lease_renewer, &error), OK);
 	claim_long_ago();
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	keeper_end(housekeeping.keeper);
+	lease_renewer_stop(housekeeping.lease_renewer);
 	office_close(&office);
 	return 0;
 }
@@ -167,10 +167,10 @@ TEST_CASE(a_quiet_store_deletes_nothing)
 {
 	char orphan[CONTENT_NAME_MAX];
 	write_orphan(orphan);
-	atomic_store(&office.service.quiet_since_us, 1);
+	atomic_store(&office.service.read_only_since_us, 1);
 	run();
 	assert_true(exists("", orphan) && !exists("swept/", orphan));
-	atomic_store(&office.service.quiet_since_us, 0);
+	atomic_store(&office.service.read_only_since_us, 0);
 	run();
 	assert_true(exists("swept/", orphan));
 }

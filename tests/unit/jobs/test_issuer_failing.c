@@ -31,18 +31,19 @@ static int set_up(void **state)
 	sample_register(&office.sample, MODE_LIVE, 2);
 	office_start_jobs(&office);
 	office_request(&office, MODE_LIVE, 2, 4, id);
-	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_await_certification(&office, MODE_LIVE, id).status,
+	                 CERTIFICATION_COMPLETED);
 	office_stop_jobs(&office);
-	struct keeper *keeper;
-	assert_int_equal(keeper_start(&keeper, &error), OK);
+	struct lease_renewer *lease_renewer;
+	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
 	snprintf(directory, sizeof directory, "%s/work", office.sample.directory);
-	issuer_init(&issuer, &office.service, "node", directory, 0, keeper);
+	issuer_init(&issuer, &office.service, "node", directory, 0, lease_renewer);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	keeper_end(issuer.keeper);
+	lease_renewer_stop(issuer.lease_renewer);
 	office_close(&office);
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include "seal/signer.h"
 #include "seal/timestamp.h"
 #include "store/events/segments.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 static struct office office;
 static struct error error;
@@ -112,7 +112,7 @@ TEST_CASE_WITH(test_live_content, set_up_content, tear_down)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 5, 40, id);
-	struct certification certification = office_await(&office, MODE_LIVE, id);
+	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
 
@@ -166,7 +166,7 @@ TEST_CASE(test_test_mode)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_TEST, 1, 700, id);
-	struct certification certification = office_await(&office, MODE_TEST, id);
+	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
 	struct chain_head head;
@@ -196,7 +196,7 @@ TEST_CASE(test_many_rounds)
 	office_use_channel(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 200, 1190, id);
-	struct certification certification = office_await(&office, MODE_LIVE, id);
+	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
 	/* The other channel, whose rounds also contain the first one. */
@@ -204,7 +204,7 @@ TEST_CASE(test_many_rounds)
 	office_use_channel(&office);
 	office_await_seal(&office, 8 * 3 + 36);
 	office_request(&office, MODE_LIVE, 1, 8 * 3 + 36, id);
-	certification = office_await(&office, MODE_LIVE, id);
+	certification = office_await_certification(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
 }
@@ -274,7 +274,7 @@ TEST_CASE(test_backlog)
 	char id[ID_SIZE];
 	atomic_store(&segments_read, 0);
 	office_request(&office, MODE_LIVE, 16000, 32800, id);
-	struct certification certification = office_await(&office, MODE_LIVE, id);
+	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
 	assert_int_equal(atomic_load(&segments_read), 3);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
@@ -303,9 +303,10 @@ TEST_CASE(test_authority_fails)
 	assert_int_equal(store_last_round(office.service.store, &round, &token_hash, &error), OK);
 	assert_int_equal(round, 0);
 	office_stop_jobs(&office);
-	office_mend_authority(&office);
+	office_restore_authority(&office);
 	office_start_jobs(&office);
-	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_await_certification(&office, MODE_LIVE, id).status,
+	                 CERTIFICATION_COMPLETED);
 }
 
 static struct certification await_attempts(const char *id, int64_t attempts)
@@ -356,7 +357,7 @@ TEST_CASE_WITH(test_content_lost, set_up_content, tear_down)
 	change(
 		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0,"
 		" last_error = NULL");
-	struct certification certification = office_await(&office, MODE_LIVE, id);
+	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_FAILED);
 	assert_memory_equal(certification.incident_id, "inc_", 4);
 	struct balance balance;
@@ -402,7 +403,7 @@ TEST_CASE(test_completed_unknown)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_TEST, 1, 5, id);
-	struct certification certification = office_await(&office, MODE_TEST, id);
+	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	office_stop_jobs(&office);
 	fails_when_done = false;
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
@@ -424,7 +425,7 @@ TEST_CASE(test_taken_up_again)
 	assert_int_equal(
 		store_claim_certification(office.service.store, &claim, &arena, &claimed, &error), OK);
 	office_start_jobs(&office);
-	struct certification certification = office_await(&office, MODE_TEST, id);
+	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(certification.attempts, 2);
 }
@@ -499,7 +500,7 @@ TEST_CASE(test_stopped)
 	}
 	assert_int_equal(atomic_load(&office.service.counters.seal_rounds), 1);
 	office_start_jobs(&office);
-	certification = office_await(&office, MODE_LIVE, id);
+	certification = office_await_certification(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(certification.attempts, 1);
 	assert_int_equal(office_verify(&office, &certification), 0);

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "testing.h"
-#include "jobs/keeper.h"
+#include "jobs/lease_renewer.h"
 #include "sample.h"
 
 /* Posted when this thread finds a mutex locked. */
@@ -82,15 +82,15 @@ static int renewals_of(struct lease *lease)
 
 static int set_up(void **state)
 {
-	struct keeper *keeper = NULL;
-	assert_int_equal(keeper_start(&keeper, NULL), OK);
-	*state = keeper;
+	struct lease_renewer *lease_renewer = NULL;
+	assert_int_equal(lease_renewer_start(&lease_renewer, NULL), OK);
+	*state = lease_renewer;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	keeper_end(*state);
+	lease_renewer_stop(*state);
 	return 0;
 }
 
@@ -100,17 +100,18 @@ TEST_CASE(renews_until_a_lease_is_lost)
 {
 	static struct lease kept = LEASE(.answer = OK), lost = LEASE(.answer = ERR_REFUSED),
 						failing = LEASE(.answer = ERR_UNAVAILABLE);
-	int holdings[] = {keeper_hold(*state, renew, &lost), keeper_hold(*state, renew, &failing),
-	                  keeper_hold(*state, renew, &kept)};
+	int holdings[] = {lease_renewer_add(*state, renew, &lost),
+	                  lease_renewer_add(*state, renew, &failing),
+	                  lease_renewer_add(*state, renew, &kept)};
 	wait_for(&kept, 2, 0); /* by then the earlier ones were renewed as often */
 	assert_int_equal(renewals_of(&lost), 1);
 	assert_true(renewals_of(&failing) >= 2);
 	for (int i = 0; i < 3; i++)
-		keeper_release(*state, holdings[i]);
+		lease_renewer_remove(*state, holdings[i]);
 }
 
 struct releasing {
-	struct keeper *keeper;
+	struct lease_renewer *lease_renewer;
 	struct lease *lease;
 	int holding;
 	sem_t waits_or_is_over;
@@ -120,7 +121,7 @@ static void *release(void *context)
 {
 	struct releasing *releasing = context;
 	waits = &releasing->waits_or_is_over;
-	keeper_release(releasing->keeper, releasing->holding);
+	lease_renewer_remove(releasing->lease_renewer, releasing->holding);
 	waits = NULL;
 	pthread_mutex_lock(&releasing->lease->mutex);
 	releasing->lease->released = true;
@@ -134,8 +135,9 @@ static void *release(void *context)
 TEST_CASE(a_release_waits_for_the_renewal_under_way)
 {
 	static struct lease lease = LEASE(.closed = true), marker = LEASE(.answer = OK);
-	struct releasing releasing = {
-		.keeper = *state, .lease = &lease, .holding = keeper_hold(*state, renew, &lease)};
+	struct releasing releasing = {.lease_renewer = *state,
+	                              .lease = &lease,
+	                              .holding = lease_renewer_add(*state, renew, &lease)};
 	wait_for(&lease, 0, 1);
 	pthread_t thread;
 	sem_init(&releasing.waits_or_is_over, 0, 0);
@@ -144,27 +146,27 @@ TEST_CASE(a_release_waits_for_the_renewal_under_way)
 	open_gate(&lease, true);
 	pthread_join(thread, NULL);
 	assert_int_equal(renewals_of(&lease), 1);
-	int holding = keeper_hold(*state, renew, &marker);
+	int holding = lease_renewer_add(*state, renew, &marker);
 	wait_for(&marker, 1, 0); /* the place is free again, and only its new lease is renewed */
 	assert_int_equal(holding, releasing.holding);
 	assert_int_equal(renewals_of(&lease), 1);
-	keeper_release(*state, holding);
+	lease_renewer_remove(*state, holding);
 }
 
 TEST_CASE(holds_as_many_as_it_says)
 {
-	static struct lease leases[KEEPER_HOLDINGS_MAX];
-	int holdings[KEEPER_HOLDINGS_MAX];
-	for (int i = 0; i < KEEPER_HOLDINGS_MAX; i++) {
+	static struct lease leases[LEASE_RENEWER_LEASES_MAX];
+	int holdings[LEASE_RENEWER_LEASES_MAX];
+	for (int i = 0; i < LEASE_RENEWER_LEASES_MAX; i++) {
 		leases[i] = (struct lease)LEASE(.answer = OK);
-		holdings[i] = keeper_hold(*state, renew, &leases[i]);
+		holdings[i] = lease_renewer_add(*state, renew, &leases[i]);
 		for (int j = 0; j < i; j++)
 			assert_int_not_equal(holdings[i], holdings[j]);
 	}
-	for (int i = 0; i < KEEPER_HOLDINGS_MAX; i++)
+	for (int i = 0; i < LEASE_RENEWER_LEASES_MAX; i++)
 		wait_for(&leases[i], 1, 0);
-	for (int i = 0; i < KEEPER_HOLDINGS_MAX; i++)
-		keeper_release(*state, holdings[i]);
+	for (int i = 0; i < LEASE_RENEWER_LEASES_MAX; i++)
+		lease_renewer_remove(*state, holdings[i]);
 }
 
 static bool another_takes(struct sample *sample)
@@ -183,30 +185,30 @@ TEST_CASE(a_kept_lease_is_lost_to_another)
 {
 	struct sample sample;
 	sample_open(&sample, MODALITY_HASH_ONLY, 1);
-	struct kept_lease kept = {
-		.store = sample.store, .keeper = *state, .name = LEASE_SWEEP, .holder = "holder"};
+	struct renewed_lease kept = {
+		.store = sample.store, .lease_renewer = *state, .name = LEASE_SWEEP, .holder = "holder"};
 	bool taken = false;
-	assert_int_equal(kept_lease_take(&kept, &taken, NULL), OK);
+	assert_int_equal(renewed_lease_take(&kept, &taken, NULL), OK);
 	assert_true(taken && !another_takes(&sample) && !atomic_load(&kept.lost));
 	do /* as if it had expired; a renewal may come between the two */
-		assert_int_equal(kept_lease_end(&kept, NULL), OK);
+		assert_int_equal(renewed_lease_end(&kept, NULL), OK);
 	while (!another_takes(&sample));
 	while (!atomic_load(&kept.lost))
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	kept_lease_rest(&kept);
-	assert_int_equal(kept_lease_take(&kept, &taken, NULL), OK);
+	renewed_lease_pause(&kept);
+	assert_int_equal(renewed_lease_take(&kept, &taken, NULL), OK);
 	assert_false(taken);
 	assert_int_equal(store_end_lease(sample.store, LEASE_SWEEP, "another", NULL), OK);
-	assert_int_equal(kept_lease_take(&kept, &taken, NULL), OK);
+	assert_int_equal(renewed_lease_take(&kept, &taken, NULL), OK);
 	assert_true(taken && !atomic_load(&kept.lost));
-	kept_lease_rest(&kept);
+	renewed_lease_pause(&kept);
 	sample_close(&sample);
 }
 
 TEST_CASE(ends_with_nothing_held)
 {
-	keeper_end(NULL);
-	assert_true(KEEPER_INTERVAL_US * 3 < KEPT_LEASE_US); /* two renewals may fail */
+	lease_renewer_stop(NULL);
+	assert_true(LEASE_RENEWER_INTERVAL_US * 3 < RENEWED_LEASE_US); /* two renewals may fail */
 }
 
 TEST_MAIN_EACH(set_up, tear_down)

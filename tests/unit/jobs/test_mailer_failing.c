@@ -7,7 +7,7 @@
 #include "jobs/mailer.h"
 #include "sample.h"
 #include "store/notices/queue_mail.h"
-#include "store/people/people.h"
+#include "store/people/console_users.h"
 #include "store/transaction.h"
 
 static const atomic_bool stopping;

@@ -24,19 +24,19 @@ int __wrap_renewal_pass(const struct renewal *renewal, struct error *why)
 
 static int set_up(void **state)
 {
-	struct keeper *keeper;
+	struct lease_renewer *lease_renewer;
 	sample_open(&sample, MODALITY_HASH_ONLY, 0);
 	settings = (struct settings){.evidence_interval = 3600 * US_PER_SECOND};
 	service = (struct service){.settings = &settings, .store = sample.store};
-	assert_int_equal(keeper_start(&keeper, &error), OK);
-	renewer_init(&renewer, &service, "node", keeper);
+	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
+	renewer_init(&renewer, &service, "node", lease_renewer);
 	atomic_store(&stopping, false);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	keeper_end(renewer.lease.keeper);
+	lease_renewer_stop(renewer.lease.lease_renewer);
 	sample_close(&sample);
 	return 0;
 }
@@ -80,10 +80,10 @@ TEST_CASE(whoever_stops_does_not_fail)
 TEST_CASE(a_quiet_store_is_left_alone)
 {
 	passes = 0;
-	atomic_store(&service.quiet_since_us, 1);
+	atomic_store(&service.read_only_since_us, 1);
 	expect_run(OK, 1, 0);
 	assert_int_equal(passes, 0);
-	atomic_store(&service.quiet_since_us, 0);
+	atomic_store(&service.read_only_since_us, 0);
 	expect_run(OK, 3600, 0);
 	assert_int_equal(passes, 1);
 }

@@ -10,7 +10,7 @@
 #include "db/db.h"
 #include "seal/authority.h"
 #include "store/events/segments.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 static struct office office;
 static struct sample first, second; /* two channels; the first one's chain comes first */
@@ -22,8 +22,8 @@ static atomic_int passes, times_asked;
 int64_t __real_clock_now_us(void);
 int64_t __wrap_clock_now_us(void);
 int __wrap_signer_listing_is_due(struct service *service, bool *ret_due, struct error *why);
-void __real_authorities_ask_time(struct authorities *authorities, int64_t bound_us);
-void __wrap_authorities_ask_time(struct authorities *authorities, int64_t bound_us);
+void __real_authorities_request_time(struct authorities *authorities, int64_t bound_us);
+void __wrap_authorities_request_time(struct authorities *authorities, int64_t bound_us);
 int __real_store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
                                size_t limit, struct unsealed_chain *ret, size_t *ret_count,
                                struct error *why);
@@ -71,10 +71,10 @@ int __wrap_signer_listing_is_due(struct service *service, bool *ret_due, struct 
 	return OK;
 }
 
-void __wrap_authorities_ask_time(struct authorities *authorities, int64_t bound_us)
+void __wrap_authorities_request_time(struct authorities *authorities, int64_t bound_us)
 {
 	atomic_fetch_add(&times_asked, 1);
-	__real_authorities_ask_time(authorities, bound_us);
+	__real_authorities_request_time(authorities, bound_us);
 }
 
 int __wrap_store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
@@ -150,7 +150,7 @@ TEST_CASE(a_damaged_chain_is_set_apart)
 	office_start_jobs(&office);
 	await_seal_of(&second, 5);
 	assert_int_equal(sealed_of(&first), 0);
-	await_counter(&office.service.counters.chains_apart, 1);
+	await_counter(&office.service.counters.chains_quarantined, 1);
 	register_in(&second, 5, clock_now_us());
 	await_seal_of(&second, 10);
 	assert_int_equal(atomic_load(&office.service.counters.seal_failures), 0);
@@ -159,7 +159,7 @@ TEST_CASE(a_damaged_chain_is_set_apart)
 	       "(SELECT chain_hash FROM kept WHERE kept.event = events_arrived.event) "
 	       "WHERE length(chain_hash) = 1");
 	await_seal_of(&first, 5);
-	await_counter(&office.service.counters.chains_apart, 0);
+	await_counter(&office.service.counters.chains_quarantined, 0);
 }
 
 static void run_once(struct sealer *sealer)
@@ -186,11 +186,11 @@ TEST_CASE(a_segment_that_cannot_be_written_is_set_apart)
 	register_in(&second, 5, clock_now_us());
 	await_seal_of(&second, 10);
 	assert_int_equal(sealed_of(&first), 5);
-	await_counter(&office.service.counters.chains_apart, 1);
+	await_counter(&office.service.counters.chains_quarantined, 1);
 
 	change("DELETE FROM segments WHERE segment_id = 'seg_other'");
 	await_seal_of(&first, 10);
-	await_counter(&office.service.counters.chains_apart, 0);
+	await_counter(&office.service.counters.chains_quarantined, 0);
 }
 
 /* A fault that affects many chains is hardly their own: a pass quarantines a few, reports a
@@ -215,29 +215,29 @@ TEST_CASE(many_are_not_set_apart_at_once)
 	change(sql);
 	struct counters *counters = &office.service.counters;
 	struct sealer sealer;
-	struct keeper *keeper;
-	assert_int_equal(keeper_start(&keeper, &error), OK);
-	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	struct lease_renewer *lease_renewer;
+	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", lease_renewer), OK);
 	run_once(&sealer);
-	assert_int_equal(atomic_load(&counters->chains_apart), 8);
+	assert_int_equal(atomic_load(&counters->chains_quarantined), 8);
 	assert_int_equal(atomic_load(&counters->seal_failures), 1);
 	assert_int_equal(sealed_of(&first), 5);
 	assert_int_equal(sealed_of(&last), 0);
 	run_once(&sealer);
-	assert_int_equal(atomic_load(&counters->chains_apart), 16);
+	assert_int_equal(atomic_load(&counters->chains_quarantined), 16);
 	run_once(&sealer);
-	assert_int_equal(atomic_load(&counters->chains_apart), BROKEN);
+	assert_int_equal(atomic_load(&counters->chains_quarantined), BROKEN);
 	assert_int_equal(atomic_load(&counters->seal_failures), 2);
 	assert_int_equal(sealed_of(&last), 5);
 	sealer_free(&sealer);
-	keeper_end(keeper);
+	lease_renewer_stop(lease_renewer);
 }
 
 /* More broken chains than the quarantine holds do not prevent the sealing of the chains after
  * them. */
 TEST_CASE(broken_chains_starve_nobody)
 {
-	enum { BROKEN = APART_MAX + 44, PASSES_MAX = BROKEN / 8 + 2 };
+	enum { BROKEN = QUARANTINE_MAX + 44, PASSES_MAX = BROKEN / 8 + 2 };
 	struct sample last;
 	for (int i = 0; i <= BROKEN; i++) {
 		sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
@@ -251,14 +251,14 @@ TEST_CASE(broken_chains_starve_nobody)
 	         (long long)last.live_chain);
 	change(sql);
 	struct sealer sealer;
-	struct keeper *keeper;
-	assert_int_equal(keeper_start(&keeper, &error), OK);
-	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	struct lease_renewer *lease_renewer;
+	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", lease_renewer), OK);
 	for (int i = 0; i < PASSES_MAX && sealed_of(&last) == 0; i++)
 		run_once(&sealer);
 	assert_int_equal(sealed_of(&last), 1);
 	sealer_free(&sealer);
-	keeper_end(keeper);
+	lease_renewer_stop(lease_renewer);
 }
 
 static int set_up_behind(void **state)
@@ -322,14 +322,14 @@ static void register_in_many(void)
 static void seal_in_small_blocks(size_t round_blocks)
 {
 	struct sealer sealer;
-	struct keeper *keeper;
-	assert_int_equal(keeper_start(&keeper, &error), OK);
-	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	struct lease_renewer *lease_renewer;
+	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", lease_renewer), OK);
 	sealer.sealing.block_segments = 2;
 	sealer.sealing.round_blocks = round_blocks;
 	run_once(&sealer);
 	sealer_free(&sealer);
-	keeper_end(keeper);
+	lease_renewer_stop(lease_renewer);
 }
 
 /* One timestamp for any number of chains and blocks; a second one only when a round is full. */
@@ -371,12 +371,12 @@ TEST_CASE(what_a_certification_waits_for_is_sealed_first)
 static void seal_once(void)
 {
 	struct sealer sealer;
-	struct keeper *keeper;
-	assert_int_equal(keeper_start(&keeper, &error), OK);
-	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	struct lease_renewer *lease_renewer;
+	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", lease_renewer), OK);
 	run_once(&sealer);
 	sealer_free(&sealer);
-	keeper_end(keeper);
+	lease_renewer_stop(lease_renewer);
 }
 
 TEST_CASE(beside_few_chains_its_round_is_the_only_one)
@@ -455,7 +455,7 @@ TEST_CASE(an_outage_makes_no_more_segments)
 			register_in(&many[k], 1, clock_now_us());
 	}
 	assert_int_equal(sealed_of(&many[0]), 0);
-	office_mend_authority(&office);
+	office_restore_authority(&office);
 	seal_in_small_blocks(100);
 	assert_int_equal(last_round(), 2);
 	for (int i = 0; i < MANY; i++)
@@ -468,9 +468,9 @@ TEST_CASE(a_refusal_that_repeats_is_told)
 {
 	struct counters *counters = &office.service.counters;
 	struct sealer sealer;
-	struct keeper *keeper;
-	assert_int_equal(keeper_start(&keeper, &error), OK);
-	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	struct lease_renewer *lease_renewer;
+	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", lease_renewer), OK);
 	register_in(&first, 5, clock_now_us());
 	change("CREATE TRIGGER kept BEFORE UPDATE ON staged_round"
 	       " BEGIN SELECT RAISE(IGNORE); END");
@@ -487,7 +487,7 @@ TEST_CASE(a_refusal_that_repeats_is_told)
 	assert_int_equal(sealed_of(&first), 5);
 	assert_int_equal(sealer.failures, 0);
 	sealer_free(&sealer);
-	keeper_end(keeper);
+	lease_renewer_stop(lease_renewer);
 }
 
 /* An event with a receive time in the future stays pending until then; no other event does. */

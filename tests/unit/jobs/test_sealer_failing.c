@@ -18,16 +18,16 @@ static int64_t registered;
 static int set_up(void **state)
 {
 	office_open(&office, MODALITY_HASH_ONLY, 1000000);
-	struct keeper *keeper;
-	assert_int_equal(keeper_start(&keeper, &error), OK);
-	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	struct lease_renewer *lease_renewer;
+	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", lease_renewer), OK);
 	registered = 0;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	keeper_end(sealer.lease.keeper);
+	lease_renewer_stop(sealer.lease.lease_renewer);
 	sealer_free(&sealer);
 	office_close(&office);
 	return 0;
@@ -61,7 +61,7 @@ static void in_turn(unsigned kinds, bool blames)
 		const char *failed = failing_disarm();
 		if (sealed() != registered && sealed() != before)
 			fail_msg("call %d, %s: sealed %d", at, failed ? failed : "none", (int)sealed());
-		assert_false(atomic_load(&office.service.went_back));
+		assert_false(atomic_load(&office.service.store_rolled_back));
 		if (sealer.sealing.apart.count && !blames)
 			fail_msg("call %d, %s: the chain is blamed", at, failed ? failed : "none");
 		for (size_t i = 0; i < sealer.sealing.apart.count; i++)
@@ -81,7 +81,7 @@ static void verify_all(void)
 	char id[ID_SIZE];
 	office_start_jobs(&office);
 	office_request(&office, MODE_LIVE, 1, registered, id);
-	struct certification certification = office_await(&office, MODE_LIVE, id);
+	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
 	office_stop_jobs(&office);
@@ -111,7 +111,7 @@ TEST_CASE(begins_only_with_memory)
 {
 	struct sealer other;
 	failing_arm(FAILING_MEMORY, 1);
-	assert_int_equal(sealer_init(&other, &office.service, "node", sealer.lease.keeper),
+	assert_int_equal(sealer_init(&other, &office.service, "node", sealer.lease.lease_renewer),
 	                 ERR_NO_MEMORY);
 	assert_string_equal(failing_disarm(), "malloc");
 	sealer_free(&other);

@@ -28,11 +28,11 @@ int __wrap_store_ready(struct store *store, struct error *why)
 	return OK;
 }
 
-void __wrap_readiness_tell(struct service *service, struct readiness *ret);
-void __wrap_readiness_tell(struct service *service, struct readiness *ret)
+void __wrap_readiness_log(struct service *service, struct readiness *ret);
+void __wrap_readiness_log(struct service *service, struct readiness *ret)
 {
 	(void)ret;
-	struct observation seen = watch_seen(service);
+	struct observation seen = watch_get_observation(service);
 	if (seen.store == ERR_UNAVAILABLE && strstr(seen.store_cause, "the store does not respond"))
 		sem_post(&told);
 }
@@ -41,13 +41,13 @@ TEST_CASE(it_is_told_while_it_hangs)
 {
 	assert_int_equal(watcher_start(&watcher, &office.service, &error), OK);
 	sem_wait(&asked);
-	assert_int_equal(watch_seen(&office.service).store, OK);
+	assert_int_equal(watch_get_observation(&office.service).store, OK);
 	atomic_store(&ahead_us, WATCH_ANSWER_LATE_US + US_PER_SECOND);
 	sem_wait(&told);
 	for (int i = 0; i < 100; i++)
 		sem_post(&answers);
 	watcher_stop(&watcher);
-	assert_int_equal(watch_seen(&office.service).store, OK);
+	assert_int_equal(watch_get_observation(&office.service).store, OK);
 }
 
 static int set_up(void **state)

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "testing.h"
-#include "ledger/purchase.h"
+#include "ledger/purchase_rules.h"
 
 /* ---- amounts ---- */
 

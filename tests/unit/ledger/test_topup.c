@@ -5,7 +5,7 @@
 
 #include "testing.h"
 #include "base/json.h"
-#include "ledger/topup.h"
+#include "ledger/topup_rules.h"
 
 static const struct topup_facts due = {
 	.enabled = true,

@@ -11,7 +11,7 @@
 #include "testing.h"
 #include "base/clock.h"
 #include "failing.h"
-#include "net/http_many.h"
+#include "net/http_multi.h"
 #include "net/mail.h"
 #include "smtp_script.h"
 
@@ -178,12 +178,12 @@ TEST_CASE(test_mail)
 
 /* ---- many concurrent requests ---- */
 
-static const char *exchanged(struct http_many *many, int at, int *ret_result)
+static const char *exchanged(struct http_multi *many, int at, int *ret_result)
 {
 	struct http_exchange item = {.request = request_here()};
 	failing_arm_others(KINDS, at);
-	http_many_begin(many, &item);
-	struct http_exchange *ended = http_many_take(many, PATIENCE_US);
+	http_multi_submit(many, &item);
+	struct http_exchange *ended = http_multi_collect(many, PATIENCE_US);
 	const char *failed = failing_disarm();
 	assert_ptr_equal(ended, &item);
 	*ret_result = item.result;
@@ -193,13 +193,13 @@ static const char *exchanged(struct http_many *many, int at, int *ret_result)
 
 TEST_CASE(test_many)
 {
-	struct http_many *many = NULL;
+	struct http_multi *many = NULL;
 	struct error error = {0};
 	const char *failed;
 	int at = 0, result;
 	do {
 		failing_arm(KINDS | FAILING_SYSTEM, ++at);
-		result = http_many_start(&many, &error);
+		result = http_multi_start(&many, &error);
 		failed = failing_disarm();
 		assert_int_equal(result, failed ? ERR_NO_MEMORY : 0);
 	} while (failed);
@@ -209,7 +209,7 @@ TEST_CASE(test_many)
 		if (result && (!failed || result != ERR_NO_MEMORY))
 			fail_msg("call %d, %s: %d", at, failed ? failed : "none", result);
 	} while (failed);
-	assert_null(http_many_stop(many));
+	assert_null(http_multi_stop(many));
 }
 
 TEST_MAIN(start, stop)

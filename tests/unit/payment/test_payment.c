@@ -143,7 +143,7 @@ TEST_CASE(test_manual)
 	assert_int_equal(payment_charge(provider, &order, &result, NULL), OK);
 	assert_int_equal(result.outcome, PAYMENT_PENDING);
 	assert_string_equal(result.reference, "");
-	assert_int_equal(payment_look_up(provider, &order, NULL, 0, &result, NULL), OK);
+	assert_int_equal(payment_get(provider, &order, NULL, 0, &result, NULL), OK);
 	assert_int_equal(result.outcome, PAYMENT_PENDING);
 	assert_int_equal(payment_page(provider, &order, &result, NULL), OK);
 	assert_string_equal(result.payment_url, "");

@@ -63,7 +63,7 @@ static void add_certificate(struct validation_set *set, X509 *certificate)
 	unsigned char *der = NULL;
 	int size = i2d_X509(certificate, &der);
 	assert_int_equal(
-		validation_add(set, VALIDATION_CERTIFICATE, slice_make(der, (size_t)size), NULL), 0);
+		validation_set_add(set, VALIDATION_CERTIFICATE, slice_make(der, (size_t)size), NULL), 0);
 	OPENSSL_free(der);
 }
 
@@ -80,7 +80,7 @@ static void add_list(struct validation_set *set, const struct pki_identity *issu
 		.next_us = SIGNED_AT_US + 7 * DAY_US,
 	};
 	pki_crl(&der, &wanted);
-	assert_int_equal(validation_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
+	assert_int_equal(validation_set_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
 }
 
 static int collect(void *context, struct validation_set *set, struct error *error)
@@ -105,7 +105,7 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 		.next_us = SIGNED_AT_US + DAY_US,
 	};
 	pki_ocsp(&answer, &wanted);
-	assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
+	assert_int_equal(validation_set_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ static int try_to_make(struct error *error)
 {
 	struct cms_signing signing = {
 		.certificates_pem = buf_slice(&chain), .sign = sign, .timestamp = make_timestamp};
-	struct pdf_lasting lasting = {.collect = collect};
+	struct pdf_long_term lasting = {.collect = collect};
 	struct pdf_signed made;
 	gen_time_us = SIGNED_AT_US;
 	sample_ordinary(&sample, 1);
@@ -155,7 +155,7 @@ static int teardown(void **state)
 {
 	pki_free(&root);
 	pki_free(&signer);
-	time_authority_drop(&authority);
+	time_authority_free(&authority);
 	buf_free(&chain);
 	buf_free(&roots);
 	buf_free(&time_roots);
@@ -367,7 +367,7 @@ TEST_CASE(leaves_nothing_when_it_cannot_collect)
 {
 	struct cms_signing signing = {
 		.certificates_pem = buf_slice(&chain), .sign = sign, .timestamp = make_timestamp};
-	struct pdf_lasting lasting = {.collect = fail_to_collect};
+	struct pdf_long_term lasting = {.collect = fail_to_collect};
 	struct pdf_signed made;
 	char other[160];
 	snprintf(other, sizeof other, "%s/other.pdf", directory);

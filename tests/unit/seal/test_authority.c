@@ -224,23 +224,23 @@ static void test_another_time(void **state)
 	struct error error = {0};
 
 	assert_int_equal(stamp(authorities, &one, NULL, NULL), 0);
-	assert_int_equal(authorities_timestamp_apart(authorities, &imprint, TIME_NONE, &one, &other,
-	                                             &failures, &error),
+	assert_int_equal(authorities_timestamp_independent(authorities, &imprint, TIME_NONE, &one,
+	                                                   &other, &failures, &error),
 	                 0);
 	assert_string_equal(other.name, "two");
 	assert_int_equal(failures.count, 0);
 	set_mode(&first, "error");
 	long asked = count_of(&second);
-	assert_int_equal(authorities_timestamp_apart(authorities, &imprint, TIME_NONE, &other, &none,
-	                                             &failures, &error),
+	assert_int_equal(authorities_timestamp_independent(authorities, &imprint, TIME_NONE, &other,
+	                                                   &none, &failures, &error),
 	                 ERR_AUTHORITY);
 	assert_int_equal(failures.count, 1);
 	assert_string_equal(failures.items[0].name, "one");
 	assert_int_equal(count_of(&second), asked);
 	authorities_free(authorities);
 	authorities = create(1);
-	assert_int_equal(authorities_timestamp_apart(authorities, &imprint, TIME_NONE, &one, &none,
-	                                             &failures, &error),
+	assert_int_equal(authorities_timestamp_independent(authorities, &imprint, TIME_NONE, &one,
+	                                                   &none, &failures, &error),
 	                 ERR_AUTHORITY);
 	assert_int_equal(failures.count, 0);
 	assert_string_equal(error.cause, "there is no other timestamp authority");
@@ -280,7 +280,7 @@ static void test_every_misbehaviour(void **state)
 		assert_int_equal(result.kind, AUTHORITY_NON_QUALIFIED);
 		assert_int_equal(failures.count, 1);
 		assert_string_equal(failures.items[0].name, "one");
-		assert_false(failures.items[0].left_alone);
+		assert_false(failures.items[0].in_backoff);
 		if (!strstr(failures.items[0].reason, cases[i].reason))
 			fail_msg("%s: %s", cases[i].mode, failures.items[0].reason);
 		authorities_free(authorities);
@@ -359,7 +359,7 @@ static void test_left_alone(void **state)
 		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 		struct authority_failures failures;
 		assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
-		assert_true(failures.items[0].left_alone);
+		assert_true(failures.items[0].in_backoff);
 		assert_string_equal(failures.items[0].reason, "HTTP 500");
 		assert_int_equal(count_of(&first), asked);
 		stands_at_us++;
@@ -402,7 +402,7 @@ static void test_too_early(void **state)
 
 static int64_t ahead_s(struct authorities *authorities)
 {
-	return (clock_now_us() - authorities_latest_now_us(authorities)) / US_PER_SECOND;
+	return (clock_now_us() - authorities_latest_time_us(authorities)) / US_PER_SECOND;
 }
 
 static void set_wall(int64_t error_s)
@@ -430,7 +430,7 @@ static void test_time_since(void **state)
 	assert_in_range(ahead_s(authorities), 900, 1000);
 	/* One that does not agree with us is no reason to believe our clock. */
 	set_mode(&first, "ahead:5000");
-	authorities_ask_time(authorities, US_PER_SECOND);
+	authorities_request_time(authorities, US_PER_SECOND);
 	assert_in_range(ahead_s(authorities), 900, 1000);
 	/* The machine slept: both clocks went on. */
 	set_mode(&first, "good");
@@ -441,7 +441,7 @@ static void test_time_since(void **state)
 	slept_us = -1000 * US_PER_SECOND;
 	set_wall(0);
 	assert_true(ahead_s(authorities) > 900);
-	authorities_ask_time(authorities, US_PER_SECOND);
+	authorities_request_time(authorities, US_PER_SECOND);
 	assert_true(ahead_s(authorities) <= 0);
 	slept_us = 0;
 	authorities_free(authorities);
@@ -466,7 +466,7 @@ static void test_whose_time(void **state)
 	assert_int_equal(stamp(authorities, &early, &failures, NULL), 0);
 	assert_string_equal(early.name, "one");
 	assert_true(ahead_s(authorities) > 5);
-	authorities_ask_time(authorities, 5 * US_PER_SECOND);
+	authorities_request_time(authorities, 5 * US_PER_SECOND);
 	assert_true(ahead_s(authorities) <= 5);
 	AUTHORITY_RESULT_AUTO struct authority_result again = {0};
 	assert_int_equal(stamp(authorities, &again, &failures, NULL), 0);
@@ -488,22 +488,22 @@ static void test_comparison(void **state)
 	struct authorities *authorities = create(2);
 	int64_t off_us;
 	set_mode(&first, "error");
-	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_true(authorities_request_time_of(authorities, 0));
 	assert_false(authorities_compare_clock(authorities, &off_us));
-	assert_false(authorities_ask_time_of(authorities, 2));
+	assert_false(authorities_request_time_of(authorities, 2));
 	set_mode(&first, "good");
 	set_wall(1000);
-	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_true(authorities_request_time_of(authorities, 0));
 	assert_in_range(off_s(authorities), 900, 1000);
 	set_wall(-1000);
 	assert_in_range(-off_s(authorities), 900, 1000);
 	set_wall(0);
 	assert_int_equal(off_s(authorities), 0);
 	set_wall(-1000);
-	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_true(authorities_request_time_of(authorities, 0));
 	assert_in_range(-off_s(authorities), 900, 1000);
 	set_mode(&second, "ahead:5000");
-	assert_true(authorities_ask_time_of(authorities, 1));
+	assert_true(authorities_request_time_of(authorities, 1));
 	assert_in_range(-off_s(authorities), 900, 1000);
 	set_wall(5000);
 	assert_in_range(off_s(authorities) + 100, 0, 100);
@@ -570,7 +570,7 @@ static void test_none(void **state)
 	assert_int_equal(failures.count, 2);
 	assert_non_null(strstr(error.cause, "one: "));
 	assert_int_equal(stamp(authorities, &result, &failures, &error), ERR_AUTHORITY);
-	assert_true(failures.items[0].left_alone && failures.items[1].left_alone);
+	assert_true(failures.items[0].in_backoff && failures.items[1].in_backoff);
 	authorities_free(authorities);
 }
 

@@ -459,7 +459,7 @@ TEST_CASE(test_content_inside)
 	                                    .timestamp_context = authorities};
 	BUF_AUTO struct buf cms, detached, inside, nothing;
 	struct cms_facts facts;
-	buf_init(&cms, CMS_LASTING_SIZE_MAX);
+	buf_init(&cms, CMS_LT_SIZE_MAX);
 	assert_int_equal(cms_create_attached(slice_of(content), TIME_NONE, &signing, &cms, NULL), 0);
 	authorities_free(authorities);
 	assert_int_equal(verify_attached(buf_slice(&cms), signer_trust(signer), &facts, &inside), 0);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "seal/evidence_asn1.h"
 #include "seal/signed_data.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 #include "stride.h"
 #include "time_authority.h"
 #include "token_parts.h"
@@ -33,9 +33,9 @@ static int make_authorities(void **state)
 
 static int drop_authorities(void **state)
 {
-	time_authority_drop(&first);
-	time_authority_drop(&second);
-	time_authority_drop(&third);
+	time_authority_free(&first);
+	time_authority_free(&second);
+	time_authority_free(&third);
 	buf_free(&trust);
 	return 0;
 }
@@ -102,7 +102,7 @@ static struct digest data_by(enum digest_algorithm algorithm)
 static int verify_data(const struct evidence_record *record, const char *data, int64_t at_us,
                        struct evidence_facts *facts, struct arena *arena, struct error *error)
 {
-	struct evidence_question question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
+	struct evidence_query question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
 	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
 	BUF_AUTO struct buf der;
@@ -233,9 +233,9 @@ TEST_CASE(test_three_generations)
 	assert_int_equal(facts.stamps[2].timestamp.imprint.algorithm, DIGEST_SHA512);
 	assert_int_equal(facts.stamps[1].timestamp.gen_time_us, start_us + 8 * MINUTE);
 	assert_string_equal(facts.stamps[1].timestamp.authority.subject, "CN=Second authority");
-	assert_true(evidence_record_uses(record, DIGEST_SHA256));
-	assert_true(evidence_record_uses(record, DIGEST_SHA512));
-	assert_false(evidence_record_uses(record, DIGEST_SHA384));
+	assert_true(evidence_record_uses_digest(record, DIGEST_SHA256));
+	assert_true(evidence_record_uses_digest(record, DIGEST_SHA512));
+	assert_false(evidence_record_uses_digest(record, DIGEST_SHA384));
 }
 
 /* At a time before the newest token, the verdict is as of that token's time. */
@@ -270,7 +270,7 @@ TEST_CASE(test_without_roots)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {data_by(DIGEST_SHA256)};
-	struct evidence_question question = {.at_us = start_us};
+	struct evidence_query question = {.at_us = start_us};
 	ARENA_AUTO struct arena arena;
 	struct evidence_facts facts;
 	struct error error = {0};
@@ -287,7 +287,7 @@ TEST_CASE(test_without_roots)
 	BUF_AUTO struct buf other;
 	buf_init(&other, 65536);
 	time_authority_trust(&second, &other);
-	question = (struct evidence_question){.roots_pem = buf_slice(&other), .at_us = start_us};
+	question = (struct evidence_query){.roots_pem = buf_slice(&other), .at_us = start_us};
 	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error),
 	                 ERR_INVALID_EVIDENCE);
 	question.tolerant = true;
@@ -521,8 +521,8 @@ TEST_CASE(test_exchanged)
 static void assert_never_valid(char *der, size_t size, const struct digest *digests,
                                const char *what, size_t place)
 {
-	struct evidence_question question = {.roots_pem = buf_slice(&trust),
-	                                     .at_us = start_us + 13 * MINUTE};
+	struct evidence_query question = {.roots_pem = buf_slice(&trust),
+	                                  .at_us = start_us + 13 * MINUTE};
 	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
 	ARENA_AUTO struct arena arena;
 	struct evidence_facts facts;
@@ -830,7 +830,7 @@ TEST_CASE(test_revocations_inside)
 {
 	static const char list[] = "\x30\x05\x0c\x03list";
 	struct digest imprint = data_by(DIGEST_SHA256);
-	VALIDATION_AUTO struct validation_set set = {0}, large = {0}, broken = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0}, large = {0}, broken = {0};
 	struct timestamp_facts before, after;
 	struct error error = {0};
 	BUF_AUTO struct buf token, with;
@@ -839,7 +839,7 @@ TEST_CASE(test_revocations_inside)
 	buf_init(&with, 1 << 20);
 	time_authority_stamp(&first, &imprint, start_us, &token);
 	struct slice der = slice_make(list, 7);
-	assert_int_equal(validation_add(&set, VALIDATION_CRL, der, &error), 0);
+	assert_int_equal(validation_set_add(&set, VALIDATION_CRL, der, &error), 0);
 	assert_int_equal(timestamp_token_add_revocations(buf_slice(&token), &set, &with, &error), 0);
 	assert_true(with.size > token.size + der.size);
 	assert_non_null(memmem(with.data, with.size, der.data, der.size));
@@ -852,12 +852,12 @@ TEST_CASE(test_revocations_inside)
 	assert_memory_equal(&before, &after, sizeof before);
 
 	static char much[150000] = "\x30\x83\x02\x49\xeb";
-	assert_int_equal(validation_add(&large, VALIDATION_CRL, slice_make(much, sizeof much), &error),
-	                 0);
+	assert_int_equal(
+		validation_set_add(&large, VALIDATION_CRL, slice_make(much, sizeof much), &error), 0);
 	buf_clear(&with);
 	assert_int_equal(timestamp_token_add_revocations(buf_slice(&token), &large, &with, &error),
 	                 ERR_TOO_LARGE);
-	assert_int_equal(validation_add(&broken, VALIDATION_OCSP, der, &error), 0);
+	assert_int_equal(validation_set_add(&broken, VALIDATION_OCSP, der, &error), 0);
 	assert_int_equal(timestamp_token_add_revocations(buf_slice(&token), &broken, &with, &error),
 	                 ERR_INVALID_EVIDENCE);
 }
@@ -887,7 +887,7 @@ TEST_CASE(test_completed)
 	static const unsigned char values[] = {0x06, 0x0b, 0x2a, 0x86, 0x48, 0x86, 0xf7,
 	                                       0x0d, 0x01, 0x09, 0x10, 0x02, 0x18};
 	static char much[150000] = "\x30\x83\x02\x49\xeb";
-	VALIDATION_AUTO struct validation_set none = {0}, one = {0}, two = {0}, large = {0};
+	VALIDATION_SET_AUTO struct validation_set none = {0}, one = {0}, two = {0}, large = {0};
 	struct validation_set *const sets[] = {&one, &two};
 	struct slice nothing = slice_make(NULL, 0);
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
@@ -898,10 +898,10 @@ TEST_CASE(test_completed)
 	buf_init(&before, EVIDENCE_RECORD_MAX);
 	buf_init(&after, EVIDENCE_RECORD_MAX);
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(validation_add(sets[i], VALIDATION_CRL, slice_make(lists[i], 7), &error),
-		                 0);
-	assert_int_equal(validation_add(&large, VALIDATION_CRL, slice_make(much, sizeof much), &error),
-	                 0);
+		assert_int_equal(
+			validation_set_add(sets[i], VALIDATION_CRL, slice_make(lists[i], 7), &error), 0);
+	assert_int_equal(
+		validation_set_add(&large, VALIDATION_CRL, slice_make(much, sizeof much), &error), 0);
 	write_whole(record, &before);
 	assert_int_equal(evidence_record_complete(record, nothing, &none, &error), 0);
 	assert_int_equal(evidence_record_complete(record, nothing, &large, &error), 0);

@@ -225,8 +225,8 @@ static int run_record(struct error *error)
 static int run_verify_record(struct error *error)
 {
 	struct digest data[DIGEST_ALGORITHM_COUNT] = {digest_of_sha256(&digest)};
-	struct evidence_question question = {.roots_pem = signer_timestamp_roots(signer),
-	                                     .at_us = clock_now_us()};
+	struct evidence_query question = {.roots_pem = signer_timestamp_roots(signer),
+	                                  .at_us = clock_now_us()};
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 	ARENA_AUTO struct arena arena;
 	struct evidence_facts facts;

@@ -110,8 +110,8 @@ TEST_CASE(test_client)
 		revocation_client_create(&(struct revocation_client_options){.timeout_ms = 20000});
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = clock_now_us() - US_PER_SECOND};
-	VALIDATION_AUTO struct validation_set set = {0};
-	VALIDATION_AUTO struct validation_set empty = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set empty = {0};
 	BUF_AUTO struct buf path;
 	size_t count = 0;
 
@@ -120,14 +120,14 @@ TEST_CASE(test_client)
 		0);
 	assert_int_equal(count, 2);
 	assert_int_equal(verdicts[0].outcome, REVOCATION_GOOD_AFTER);
-	assert_null(revocation_lack(verdicts, count));
+	assert_null(revocation_find_insufficient(verdicts, count));
 	assert_int_equal(scratch_run("cat signer/timestamp.pem signer/timestamp-root.pem >path.pem"),
 	                 0);
 	buf_init(&path, 65536);
 	scratch_read("path.pem", &path);
 	assert_int_equal(revocation_fetch(client, buf_slice(&path), &at, &set, verdicts, &count, NULL),
 	                 0);
-	assert_null(revocation_lack(verdicts, count));
+	assert_null(revocation_find_insufficient(verdicts, count));
 	/* Two certificates with an answer for each. */
 	assert_int_equal(set.count, 6);
 	assert_int_equal(

@@ -453,7 +453,7 @@ static void add_crl(struct validation_set *set, const struct pki_crl *wanted)
 
 	buf_init(&der, REVOCATION_CRL_MAX);
 	pki_crl(&der, wanted);
-	assert_int_equal(validation_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
+	assert_int_equal(validation_set_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
 }
 
 static void add_ocsp(struct validation_set *set, const struct pki_ocsp *wanted)
@@ -462,16 +462,16 @@ static void add_ocsp(struct validation_set *set, const struct pki_ocsp *wanted)
 
 	buf_init(&der, REVOCATION_OCSP_MAX);
 	pki_ocsp(&der, wanted);
-	assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&der), NULL), 0);
+	assert_int_equal(validation_set_add(set, VALIDATION_OCSP, buf_slice(&der), NULL), 0);
 }
 
 /* The verdict on the leaf below the root. */
 static struct revocation_verdict judge(const struct validation_set *set, int64_t time_us,
-                                       bool self_dated)
+                                       bool is_self_dated)
 {
 	BUF_AUTO struct buf pem;
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
-	struct revocation_moment at = {.time_us = time_us, .self_dated = self_dated};
+	struct revocation_moment at = {.time_us = time_us, .is_self_dated = is_self_dated};
 	struct error error = {0};
 	size_t count = 0;
 
@@ -482,14 +482,14 @@ static struct revocation_verdict judge(const struct validation_set *set, int64_t
 	assert_int_equal(count, 2);
 	assert_int_equal(verdicts[1].outcome, REVOCATION_NOT_NEEDED);
 	assert_string_equal(verdicts[0].certificate.subject, "CN=Leaf");
-	bool good = revocation_suffices(verdicts[0].outcome);
-	assert_ptr_equal(revocation_lack(verdicts, count), good ? NULL : &verdicts[0]);
+	bool good = revocation_is_sufficient(verdicts[0].outcome);
+	assert_ptr_equal(revocation_find_insufficient(verdicts, count), good ? NULL : &verdicts[0]);
 	return verdicts[0];
 }
 
 TEST_CASE(test_times)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct pki_crl crl = usual_crl();
 	struct pki_ocsp ocsp = usual_ocsp();
 	int64_t then_us = noon_us + 12 * HOUR_US;
@@ -511,16 +511,16 @@ TEST_CASE(test_times)
 	verdict = judge(&set, then_us, false);
 	assert_int_equal(verdict.outcome, REVOCATION_GOOD_AFTER);
 	assert_int_equal(verdict.issued_us, then_us);
-	assert_non_null(validation_find(&set, &verdict.object));
+	assert_non_null(validation_set_find(&set, &verdict.object));
 	/* Without nextUpdate it is valid for no later time. */
-	VALIDATION_AUTO struct validation_set alone = {0};
+	VALIDATION_SET_AUTO struct validation_set alone = {0};
 	add_ocsp(&alone, &ocsp);
 	assert_int_equal(judge(&alone, then_us + US_PER_SECOND, false).outcome, REVOCATION_TOO_OLD);
 }
 
 TEST_CASE(test_revoked)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct pki_crl crl = usual_crl();
 	struct pki_ocsp ocsp = usual_ocsp();
 
@@ -561,7 +561,7 @@ TEST_CASE(test_self_dated)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		VALIDATION_AUTO struct validation_set set = {0};
+		VALIDATION_SET_AUTO struct validation_set set = {0};
 		struct pki_crl crl = usual_crl();
 		crl.revoked = leaf.certificate;
 		crl.revoked_us = noon_us;
@@ -580,8 +580,8 @@ TEST_CASE(test_responder_judged)
 		{"issuingDistributionPoint", "critical,fullname:URI:http://crl.example/2.crl"},
 		{NULL, NULL},
 	};
-	VALIDATION_AUTO struct validation_set set = {0};
-	VALIDATION_AUTO struct validation_set revoked = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set revoked = {0};
 	struct pki_ocsp ocsp = usual_ocsp();
 	struct pki_crl crl = usual_crl();
 
@@ -596,7 +596,7 @@ TEST_CASE(test_responder_judged)
 	add_crl(&set, &crl);
 	verdict = judge(&set, noon_us, false);
 	assert_int_equal(verdict.outcome, REVOCATION_GOOD_AFTER);
-	const struct validation_object *decided = validation_find(&set, &verdict.object);
+	const struct validation_object *decided = validation_set_find(&set, &verdict.object);
 	assert_int_equal(decided->kind, VALIDATION_OCSP);
 	crl.revoked = checked.certificate;
 	crl.revoked_us = noon_us - HOUR_US;
@@ -606,7 +606,7 @@ TEST_CASE(test_responder_judged)
 
 TEST_CASE(test_after_the_end)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct pki_identity ended = pki_issue(&(struct pki_certificate){
 		.name = "Ended", .issuer = &root, .extensions = pki_leaf, .to_us = noon_us - HOUR_US});
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
@@ -631,7 +631,7 @@ TEST_CASE(test_after_the_end)
 
 TEST_CASE(test_path)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = noon_us};
 	struct error error = {0};
@@ -647,23 +647,23 @@ TEST_CASE(test_path)
 	assert_int_equal(count, 3);
 	assert_int_equal(verdicts[0].outcome, REVOCATION_GOOD_AFTER);
 	assert_int_equal(verdicts[1].outcome, REVOCATION_UNPUBLISHED);
-	assert_ptr_equal(revocation_lack(verdicts, count), &verdicts[1]);
+	assert_ptr_equal(revocation_find_insufficient(verdicts, count), &verdicts[1]);
 	/* A list that does not name it may still cover it. */
 	crl.issuer = &root;
 	add_crl(&set, &crl);
 	assert_int_equal(revocation_judge(buf_slice(&pem), &set, &at, verdicts, &count, NULL), 0);
 	assert_int_equal(verdicts[1].outcome, REVOCATION_GOOD_AFTER);
-	assert_null(revocation_lack(verdicts, count));
+	assert_null(revocation_find_insufficient(verdicts, count));
 	/* A revoked certificate is reported before one without data. */
 	crl.revoked = sub.certificate;
 	crl.revoked_us = noon_us - HOUR_US;
 	crl.reason = CRL_REASON_CA_COMPROMISE;
 	add_crl(&set, &crl);
-	VALIDATION_AUTO struct validation_set some = {0};
+	VALIDATION_SET_AUTO struct validation_set some = {0};
 	add_crl(&some, &crl);
 	assert_int_equal(revocation_judge(buf_slice(&pem), &some, &at, verdicts, &count, NULL), 0);
 	assert_int_equal(verdicts[0].outcome, REVOCATION_MISSING);
-	assert_ptr_equal(revocation_lack(verdicts, count), &verdicts[1]);
+	assert_ptr_equal(revocation_find_insufficient(verdicts, count), &verdicts[1]);
 	/* Without its root, and with something that is not a path. */
 	buf_clear(&pem);
 	pki_path(&pem, (const struct pki_identity *[]){&below, &sub}, 2);

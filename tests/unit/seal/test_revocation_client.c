@@ -256,7 +256,7 @@ static size_t count_of(const struct validation_set *set, enum validation_kind ki
 
 TEST_CASE(test_ocsp_first)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	int64_t then_us = now_us();
 
@@ -272,7 +272,7 @@ TEST_CASE(test_ocsp_first)
 	assert_int_equal(crl_place.asked, 0);
 	/* Data in the set is not requested; cached data is not, if it is recent enough. */
 	fetch(client, &set, then_us);
-	VALIDATION_AUTO struct validation_set again = {0};
+	VALIDATION_SET_AUTO struct validation_set again = {0};
 	assert_int_equal(fetch(client, &again, then_us).outcome, REVOCATION_GOOD_AFTER);
 	assert_int_equal(ocsp_place.asked, 1);
 	assert_int_equal(again.count, 3);
@@ -282,7 +282,7 @@ TEST_CASE(test_ocsp_first)
 /* With a responder that serves prepared answers from a cache. */
 TEST_CASE(test_ocsp_by_get)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	int64_t then_us = now_us();
 	char text[512];
@@ -309,7 +309,7 @@ TEST_CASE(test_ocsp_by_get)
 
 TEST_CASE(test_list_instead)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 
 	publish_crl(&crl_place, now_us(), 100);
@@ -331,7 +331,7 @@ TEST_CASE(test_unusable)
 		"no longer current", "may",        "more than 65536"};
 
 	for (int i = 0; i < 8; i++) {
-		VALIDATION_AUTO struct validation_set set = {0};
+		VALIDATION_SET_AUTO struct validation_set set = {0};
 		struct revocation_client *client = client_of(&everywhere, NULL);
 		begin(state);
 		switch (i) {
@@ -361,7 +361,7 @@ TEST_CASE(test_unusable)
 
 TEST_CASE(test_revoked)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 
 	publish_ocsp(&responder, V_OCSP_CERTSTATUS_REVOKED, now_us());
@@ -375,8 +375,8 @@ TEST_CASE(test_revoked)
 
 TEST_CASE(test_responder_of_its_own)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
-	VALIDATION_AUTO struct validation_set without = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set without = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	struct revocation_client *other = client_of(&everywhere, NULL);
 
@@ -396,7 +396,7 @@ TEST_CASE(test_responder_of_its_own)
 
 TEST_CASE(test_nothing_published)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = now_us()};
@@ -415,12 +415,12 @@ TEST_CASE(test_nothing_published)
 
 static enum revocation_outcome fetch_hurried(struct revocation_client *client, int64_t time_us)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = time_us};
 	size_t count = 0;
 
-	assert_int_equal(revocation_fetch_hurried(client, buf_slice(&path), &at, 20000, &set, verdicts,
+	assert_int_equal(revocation_fetch_bounded(client, buf_slice(&path), &at, 20000, &set, verdicts,
 	                                          &count, NULL),
 	                 0);
 	assert_int_equal(count, 2);
@@ -431,7 +431,7 @@ static enum revocation_outcome fetch_hurried(struct revocation_client *client, i
  * share the cache. */
 TEST_CASE(test_in_a_hurry)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	int64_t then_us = now_us();
 
@@ -451,8 +451,8 @@ TEST_CASE(test_in_a_hurry)
 /* A failing server is not asked for a while, and cached data is still used. */
 TEST_CASE(test_left_alone)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
-	VALIDATION_AUTO struct validation_set later = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set later = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	struct revocation_client *other = client_of(&everywhere, NULL);
 	int64_t then_us = now_us();
@@ -465,7 +465,7 @@ TEST_CASE(test_left_alone)
 	assert_int_equal(fetch(other, &later, then_us).outcome, REVOCATION_GOOD_CURRENT);
 	assert_int_equal(ocsp_place.asked, 2);
 	ocsp_place.status = 500;
-	validation_free(&later);
+	validation_set_free(&later);
 	struct revocation_verdict verdict = fetch(other, &later, now_us());
 	assert_int_equal(verdict.outcome, REVOCATION_GOOD_CURRENT);
 	assert_int_equal(ocsp_place.asked, 3);
@@ -475,7 +475,7 @@ TEST_CASE(test_left_alone)
 
 TEST_CASE(test_guarded)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	static const struct address_guard nowhere = {0};
 	struct revocation_client *client = client_of(&nowhere, NULL);
 
@@ -489,7 +489,7 @@ TEST_CASE(test_guarded)
 
 TEST_CASE(test_huge_list)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 
 	publish_crl(&crl_place, now_us(), 450000);
@@ -511,8 +511,8 @@ TEST_CASE(test_too_much_for_a_signature)
 	publish_crl(&crl_place, now_us() - HOUR_US, 360000);
 	assert_in_range(crl_place.answer.size, (size_t)9 << 20, REVOCATION_CRL_MAX);
 	for (int bare = 0; bare < 2; bare++) {
-		VALIDATION_AUTO struct validation_set set = {0};
-		struct level_wanted wanted = {buf_slice(&path), buf_slice(&der), now_us(), bare};
+		VALIDATION_SET_AUTO struct validation_set set = {0};
+		struct level_request wanted = {buf_slice(&path), buf_slice(&der), now_us(), bare};
 		enum level level = LEVEL_LT;
 		char cause[LEVEL_CAUSE_SIZE];
 		assert_int_equal(level_collect(client, &wanted, &set, &level, cause, NULL), 0);
@@ -533,7 +533,7 @@ TEST_CASE(test_what_is_needed_alone)
 	enum level level;
 	char cause[LEVEL_CAUSE_SIZE];
 	struct error error = {0};
-	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), false};
+	struct level_request wanted = {buf_slice(&path), {0}, now_us(), false};
 
 	buf_init(&der, 65536);
 	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
@@ -542,20 +542,20 @@ TEST_CASE(test_what_is_needed_alone)
 		.signer = buf_slice(&der), .authority = buf_slice(&der), .signed_us = wanted.signed_us};
 	publish_ocsp(&checked, V_OCSP_CERTSTATUS_GOOD, now_us() - HOUR_US);
 	publish_crl(&responder_place, now_us() - HOUR_US, 0);
-	VALIDATION_AUTO struct validation_set all = {0};
+	VALIDATION_SET_AUTO struct validation_set all = {0};
 	assert_int_equal(level_collect(client, &wanted, &all, &level, cause, &error), 0);
 	assert_int_equal(level, LEVEL_LT);
 	assert_int_equal(count_of(&all, VALIDATION_OCSP), 1);
 	assert_int_equal(count_of(&all, VALIDATION_CRL), 1);
-	assert_int_equal(level_check_bare(&proof, &all, &error), ERR_INVALID_EVIDENCE);
+	assert_int_equal(level_check_minimal(&proof, &all, &error), ERR_INVALID_EVIDENCE);
 	assert_non_null(strstr(error.cause, "nothing needs: ocsp"));
 	wanted.bare = true;
-	VALIDATION_AUTO struct validation_set needed = {0};
+	VALIDATION_SET_AUTO struct validation_set needed = {0};
 	assert_int_equal(level_collect(client, &wanted, &needed, &level, cause, &error), 0);
 	assert_int_equal(level, LEVEL_LT);
 	assert_int_equal(count_of(&needed, VALIDATION_OCSP), 0);
 	assert_int_equal(count_of(&needed, VALIDATION_CRL), 1);
-	assert_int_equal(level_check_bare(&proof, &needed, &error), 0);
+	assert_int_equal(level_check_minimal(&proof, &needed, &error), 0);
 	bool is_published = false;
 	assert_int_equal(level_is_published(&proof, &is_published, &error), 0);
 	assert_true(is_published);
@@ -577,14 +577,14 @@ TEST_CASE(test_what_says_more_stays)
 	enum level level;
 	char cause[LEVEL_CAUSE_SIZE];
 	struct error error = {0};
-	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), true};
+	struct level_request wanted = {buf_slice(&path), {0}, now_us(), true};
 
 	buf_init(&der, 65536);
 	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	wanted.authority = buf_slice(&der);
 	publish_ocsp(&checked, V_OCSP_CERTSTATUS_GOOD, now_us());
 	publish_crl(&responder_place, now_us() - HOUR_US, 0);
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	assert_int_equal(level_collect(client, &wanted, &set, &level, cause, &error), 0);
 	assert_int_equal(level, LEVEL_LT);
 	assert_int_equal(count_of(&set, VALIDATION_OCSP), 1);
@@ -601,7 +601,7 @@ TEST_CASE(test_what_one_path_brings_counts_for_the_other)
 	enum level level;
 	char cause[LEVEL_CAUSE_SIZE];
 	struct error error = {0};
-	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), false};
+	struct level_request wanted = {buf_slice(&path), {0}, now_us(), false};
 
 	buf_init(&der, 65536);
 	pki_ders(&der, (const struct pki_identity *[]){&checked, &root}, 2);
@@ -614,7 +614,7 @@ TEST_CASE(test_what_one_path_brings_counts_for_the_other)
 	                                                   .issued_us = now_us(),
 	                                                   .next_us = now_us() + HOUR_US});
 	responder_place.status = 200;
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	assert_int_equal(level_collect(client, &wanted, &set, &level, cause, &error),
 	                 ERR_INVALID_EVIDENCE);
 	assert_non_null(strstr(error.cause, "Leaf was revoked"));
@@ -625,7 +625,7 @@ TEST_CASE(test_what_one_path_brings_counts_for_the_other)
 static void *fetch_many(void *client)
 {
 	for (int i = 0; i < 10; i++) {
-		VALIDATION_AUTO struct validation_set set = {0};
+		VALIDATION_SET_AUTO struct validation_set set = {0};
 		assert_int_equal(fetch(client, &set, now_us() - HOUR_US).outcome, REVOCATION_GOOD_AFTER);
 	}
 	return NULL;

@@ -60,11 +60,11 @@ static int forget(void **state)
 
 static int judge(const struct buf *der, enum validation_kind kind, enum revocation_outcome expected)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = noon_us};
 	size_t count = 0;
-	int result = validation_add(&set, kind, buf_slice(der), NULL);
+	int result = validation_set_add(&set, kind, buf_slice(der), NULL);
 
 	if (!result)
 		result = revocation_judge(buf_slice(&path), &set, &at, verdicts, &count, NULL);

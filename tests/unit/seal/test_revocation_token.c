@@ -68,7 +68,7 @@ static void add_crl(struct validation_set *set, const struct pki_crl *wanted)
 	BUF_AUTO struct buf der;
 	buf_init(&der, 1 << 20);
 	pki_crl(&der, wanted);
-	assert_int_equal(validation_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
+	assert_int_equal(validation_set_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
 }
 
 static void add_answer(struct validation_set *set, const struct pki_ocsp *wanted)
@@ -76,7 +76,7 @@ static void add_answer(struct validation_set *set, const struct pki_ocsp *wanted
 	BUF_AUTO struct buf der;
 	buf_init(&der, 1 << 20);
 	pki_ocsp(&der, wanted);
-	assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&der), NULL), 0);
+	assert_int_equal(validation_set_add(set, VALIDATION_OCSP, buf_slice(&der), NULL), 0);
 }
 
 static void path_of(struct buf *out, const struct pki_identity *const *path, size_t count)
@@ -99,8 +99,8 @@ static int judge_along(const struct pki_identity *const *path, size_t count, int
 	return revocation_judge_token(buf_slice(&der), time_us, set, ret_verdict, NULL);
 }
 
-static enum token_standing judge_leaf(int64_t time_us, struct validation_set *set,
-                                      struct token_verdict *ret_verdict)
+static enum token_state judge_leaf(int64_t time_us, struct validation_set *set,
+                                   struct token_verdict *ret_verdict)
 {
 	const struct pki_identity *const path[] = {&leaf, &root};
 	assert_int_equal(judge_along(path, 2, time_us, set, ret_verdict), 0);
@@ -110,7 +110,7 @@ static enum token_standing judge_leaf(int64_t time_us, struct validation_set *se
 TEST_CASE(one_object_for_all_times_until_it_is_too_old)
 {
 	static const int64_t hours[] = {-500, 0, 1, 24};
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct token_verdict verdict;
 	struct pki_crl crl = crl_of(&root);
 	add_crl(&set, &crl);
@@ -120,14 +120,14 @@ TEST_CASE(one_object_for_all_times_until_it_is_too_old)
 		assert_int_equal(set.count, 1);
 	}
 	assert_int_equal(judge_leaf(noon_us + 25 * HOUR_US, &set, &verdict), TOKEN_GOOD);
-	assert_int_equal(judge_leaf(noon_us + 25 * HOUR_US + 1, &set, &verdict), TOKEN_LEFT_OPEN);
+	assert_int_equal(judge_leaf(noon_us + 25 * HOUR_US + 1, &set, &verdict), TOKEN_UNDECIDED);
 	assert_int_equal(verdict.outcome, REVOCATION_TOO_OLD);
 	assert_int_equal(set.count, 0);
 }
 
 TEST_CASE(of_two_that_say_the_same_one_is_left)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct token_verdict verdict;
 	struct pki_crl crl = crl_of(&root);
 	struct pki_ocsp answer = answer_of(NULL);
@@ -142,12 +142,12 @@ TEST_CASE(of_two_that_say_the_same_one_is_left)
 TEST_CASE(whatever_is_of_others_goes)
 {
 	const struct pki_identity *const path[] = {&below, &sub, &root};
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct token_verdict verdict;
 	struct pki_crl crls[] = {crl_of(&root), crl_of(&sub), crl_of(&other)};
 	for (size_t i = 0; i < 3; i++)
 		add_crl(&set, &crls[i]);
-	assert_int_equal(validation_add(&set, VALIDATION_CRL, slice_of("no list"), NULL), 0);
+	assert_int_equal(validation_set_add(&set, VALIDATION_CRL, slice_of("no list"), NULL), 0);
 	assert_int_equal(judge_along(path, 3, noon_us, &set, &verdict), 0);
 	assert_int_equal(verdict.standing, TOKEN_GOOD);
 	assert_int_equal(set.count, 2);
@@ -156,13 +156,13 @@ TEST_CASE(whatever_is_of_others_goes)
 TEST_CASE(half_a_path_is_left_open_and_keeps_what_there_is)
 {
 	const struct pki_identity *const path[] = {&below, &sub, &root};
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct token_verdict verdict;
 	struct pki_crl crl = crl_of(&sub);
-	assert_int_equal(judge_leaf(noon_us, &set, &verdict), TOKEN_LEFT_OPEN);
+	assert_int_equal(judge_leaf(noon_us, &set, &verdict), TOKEN_UNDECIDED);
 	add_crl(&set, &crl);
 	assert_int_equal(judge_along(path, 3, noon_us, &set, &verdict), 0);
-	assert_int_equal(verdict.standing, TOKEN_LEFT_OPEN);
+	assert_int_equal(verdict.standing, TOKEN_UNDECIDED);
 	assert_string_equal(verdict.certificate.name, "Sub");
 	assert_int_equal(verdict.same_until_us, TIME_NONE);
 	assert_int_equal(set.count, 1);
@@ -170,7 +170,7 @@ TEST_CASE(half_a_path_is_left_open_and_keeps_what_there_is)
 
 TEST_CASE(a_responder_that_may_be_revoked_needs_its_list)
 {
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct token_verdict verdict;
 	struct pki_crl crl = crl_of(&root);
 	struct pki_ocsp answer = answer_of(&checked);
@@ -188,7 +188,7 @@ TEST_CASE(what_was_revoked)
 	static const struct {
 		int reason;
 		int64_t hours; /* from noon to the revocation */
-		enum token_standing standing;
+		enum token_state standing;
 	} cases[] = {
 		{CRL_REASON_KEY_COMPROMISE, -1, TOKEN_REVOKED},
 		{CRL_REASON_KEY_COMPROMISE, 1, TOKEN_REVOKED},
@@ -198,7 +198,7 @@ TEST_CASE(what_was_revoked)
 		{CRL_REASON_CESSATION_OF_OPERATION, 1, TOKEN_GOOD},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		VALIDATION_AUTO struct validation_set set = {0};
+		VALIDATION_SET_AUTO struct validation_set set = {0};
 		struct token_verdict verdict;
 		struct pki_crl crl = crl_of(&root);
 		crl.revoked = leaf.certificate;
@@ -224,7 +224,7 @@ TEST_CASE(what_was_revoked)
 TEST_CASE(what_is_no_path_is_refused)
 {
 	const struct pki_identity *const path[] = {&leaf, &other};
-	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_SET_AUTO struct validation_set set = {0};
 	struct token_verdict verdict;
 	assert_int_equal(judge_along(path, 2, noon_us, &set, &verdict), ERR_INVALID_EVIDENCE);
 	assert_int_equal(judge_along(path, 0, noon_us, &set, &verdict), ERR_INVALID_EVIDENCE);

@@ -163,7 +163,7 @@ static int verify(struct slice token, const char *known, struct buf *complete,
 	if (known)
 		read_der(known, &beside);
 	struct timestamp_path path = {.known = buf_slice(&beside), .complete = complete};
-	return timestamp_verify_token_along(token, &imprint, buf_slice(&roots), &path, facts, error);
+	return timestamp_verify_token_path(token, &imprint, buf_slice(&roots), &path, facts, error);
 }
 
 static void assert_refused(int result, const struct error *error, const char *cause)
@@ -432,7 +432,8 @@ TEST_CASE(test_other_certificates)
 		/* They are kept when a token is written again with its path. */
 		buf_clear(&complete);
 		assert_int_equal(
-			timestamp_token_complete(buf_slice(&made), buf_slice(&path), &complete, &error), 0);
+			timestamp_token_add_certificates(buf_slice(&made), buf_slice(&path), &complete, &error),
+			0);
 		assert_true(!choice.size || memmem(complete.data, complete.size, choice.data, choice.size));
 		assert_int_equal(verify(buf_slice(&complete), NULL, NULL, &facts, &error), 0);
 		scratch_write("other.tst", buf_slice(&complete));
@@ -765,19 +766,20 @@ TEST_CASE(test_completed)
 	                             hex),
 	                 1);
 	assert_int_equal(verify(buf_slice(&made), "middle.pem", &path, &facts, NULL), 0);
-	assert_int_equal(timestamp_token_complete(buf_slice(&made), buf_slice(&path), &complete, NULL),
-	                 0);
+	assert_int_equal(
+		timestamp_token_add_certificates(buf_slice(&made), buf_slice(&path), &complete, NULL), 0);
 	assert_int_equal(verify(buf_slice(&complete), NULL, NULL, &facts, NULL), 0);
 	scratch_write("complete.tst", buf_slice(&complete));
 	assert_int_equal(scratch_run("openssl ts -verify -token_in -in complete.tst -digest %s -CAfile "
 	                             "root.pem",
 	                             hex),
 	                 0);
-	assert_int_equal(timestamp_token_complete(buf_slice(&complete), buf_slice(&path), &again, NULL),
-	                 0);
+	assert_int_equal(
+		timestamp_token_add_certificates(buf_slice(&complete), buf_slice(&path), &again, NULL), 0);
 	assert_true(slice_equal(buf_slice(&complete), buf_slice(&again)));
-	assert_int_equal(timestamp_token_complete(slice_of("0"), buf_slice(&path), &again, NULL),
-	                 ERR_INVALID_EVIDENCE);
+	assert_int_equal(
+		timestamp_token_add_certificates(slice_of("0"), buf_slice(&path), &again, NULL),
+		ERR_INVALID_EVIDENCE);
 }
 
 TEST_MAIN(make_authorities, scratch_end)

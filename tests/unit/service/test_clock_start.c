@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "seal/authority.h"
 #include "seal/clock_state.h"
-#include "service/clock.h"
 #include "service/clock_start.h"
-#include "store/nodes/uncompared.h"
+#include "service/registration_clock.h"
+#include "store/nodes/unverified_clock.h"
 
 #define SECOND US_PER_SECOND
 #define NOW (INT64_C(1000000) * SECOND)
@@ -41,11 +41,11 @@ static const atomic_bool goes_on, stops = true;
 int64_t __wrap_clock_now_us(void);
 int64_t __wrap_clock_boot_us(void);
 bool __wrap_store_is_shared(const struct store *store);
-int64_t __wrap_authorities_latest_now_us(struct authorities *authorities);
+int64_t __wrap_authorities_latest_time_us(struct authorities *authorities);
 bool __wrap_authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us);
-bool __wrap_authorities_ask_time_of(struct authorities *authorities, size_t index);
-int __wrap_store_begin_uncompared(struct store *store, struct error *error);
-int __wrap_store_end_uncompared(struct store *store, int64_t until_us, struct error *error);
+bool __wrap_authorities_request_time_of(struct authorities *authorities, size_t index);
+int __wrap_store_begin_unverified_clock(struct store *store, struct error *error);
+int __wrap_store_end_unverified_clock(struct store *store, int64_t until_us, struct error *error);
 struct clock_state __wrap_clock_state_read(void);
 void __wrap_log_write(enum log_level level, const char *event, ...);
 
@@ -64,7 +64,7 @@ bool __wrap_store_is_shared(const struct store *store)
 	return false;
 }
 
-int64_t __wrap_authorities_latest_now_us(struct authorities *authorities)
+int64_t __wrap_authorities_latest_time_us(struct authorities *authorities)
 {
 	return world.now_us;
 }
@@ -75,7 +75,7 @@ bool __wrap_authorities_compare_clock(struct authorities *authorities, int64_t *
 	return world.known;
 }
 
-bool __wrap_authorities_ask_time_of(struct authorities *authorities, size_t index)
+bool __wrap_authorities_request_time_of(struct authorities *authorities, size_t index)
 {
 	if (index == AUTHORITIES)
 		return false;
@@ -87,14 +87,14 @@ bool __wrap_authorities_ask_time_of(struct authorities *authorities, size_t inde
 	return true;
 }
 
-int __wrap_store_begin_uncompared(struct store *store, struct error *error)
+int __wrap_store_begin_unverified_clock(struct store *store, struct error *error)
 {
 	world.state_at_mark = atomic_load(&service.comparison.state);
 	world.marked = world.marked || !world.store_result;
 	return world.store_result;
 }
 
-int __wrap_store_end_uncompared(struct store *store, int64_t until_us, struct error *error)
+int __wrap_store_end_unverified_clock(struct store *store, int64_t until_us, struct error *error)
 {
 	if (!world.store_result && world.marked)
 		world.until_us = until_us;
@@ -141,7 +141,7 @@ static void ask_and_decide(void)
 {
 	int64_t pause_us;
 	world.asked = 0;
-	if (clock_start_ask(&service, &goes_on, &pause_us))
+	if (clock_start_query(&service, &goes_on, &pause_us))
 		clock_start_decide(&service);
 	assert_true(pause_us > 0);
 }
@@ -219,7 +219,7 @@ TEST_CASE(more_than_the_bound_is_refused_either_way)
 				continue;
 			}
 			expect_refused(cases[i].cause);
-			expect_told(1, LOG_ERROR, "clock_not_relied_on", cases[i].cause);
+			expect_told(1, LOG_ERROR, "clock_rejected", cases[i].cause);
 			assert_int_equal(world.asked, AUTHORITIES); /* another may agree */
 		}
 		assert_false(world.marked);
@@ -236,7 +236,7 @@ TEST_CASE(a_clock_that_is_set_right_is_relied_on)
 	world.off_us = SECOND;
 	clock_start_decide(&service);
 	expect_accepted();
-	expect_told(2, LOG_INFO, "clock_relied_on", "agrees");
+	expect_told(2, LOG_INFO, "clock_accepted", "agrees");
 	world.off_us = 3600 * SECOND; /* from here on other rules apply */
 	clock_start_decide(&service);
 	expect_accepted();
@@ -316,7 +316,7 @@ TEST_CASE(what_cannot_be_kept_is_no_outcome)
 	world.store_result = ERR_UNAVAILABLE;
 	ask_and_decide();
 	expect_refused("being compared");
-	expect_told(1, LOG_WARNING, "clock_comparison_not_kept", "cause");
+	expect_told(1, LOG_WARNING, "clock_comparison_not_recorded", "cause");
 	world.answers = 0;
 	ask_and_decide();
 	expect_refused("being compared");
@@ -327,13 +327,13 @@ TEST_CASE(what_cannot_be_kept_is_no_outcome)
 
 TEST_CASE(a_copy_that_is_quiet_asks_nobody)
 {
-	atomic_store(&service.quiet_since_us, 1);
+	atomic_store(&service.read_only_since_us, 1);
 	ask_and_decide();
 	assert_int_equal(world.asked, 0);
 	assert_int_equal(service_clock_ready(&service, NULL), OK);
 	world.boot_us += 3600 * SECOND;
 	clock_start_decide(&service);
-	atomic_store(&service.quiet_since_us, 0);
+	atomic_store(&service.read_only_since_us, 0);
 	clock_start_decide(&service);
 	expect_refused("being compared");
 	world.answers = 0;
@@ -344,14 +344,14 @@ TEST_CASE(a_copy_that_is_quiet_asks_nobody)
 TEST_CASE(a_service_that_stops_asks_no_more)
 {
 	int64_t pause_us;
-	(void)clock_start_ask(&service, &stops, &pause_us);
+	(void)clock_start_query(&service, &stops, &pause_us);
 	assert_int_equal(world.asked, 0);
 }
 
 TEST_CASE(its_refusals_are_no_chains_fault)
 {
 	struct registration refused = {.account = 12, .chain = 34};
-	assert_false(service_tell_clock_refusal(&service, &refused));
+	assert_false(service_log_clock_refusal(&service, &refused));
 	assert_int_equal(told.count, 0);
 }
 

@@ -25,9 +25,9 @@ int __wrap_store_get_secret(struct store *store, const char *name, struct sha256
                             struct error *error);
 int __wrap_signer_get_mark(struct signer *signer, const char *store_id, struct signer_mark *ret,
                            struct error *error);
-int __wrap_store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
-                             struct sha256 *ret_last_root, bool *ret_present,
-                             struct sha256 *ret_root, struct error *error);
+int __wrap_store_read_round_roots(struct store *store, int64_t round, int64_t *ret_last,
+                                  struct sha256 *ret_last_root, bool *ret_present,
+                                  struct sha256 *ret_root, struct error *error);
 int __wrap_store_confirm(struct store *store, struct error *error);
 int __wrap_signer_set_mark(struct signer *signer, const char *store_id,
                            const struct signer_mark *mark, struct error *error);
@@ -52,9 +52,9 @@ int __wrap_signer_get_mark(struct signer *signer, const char *store_id, struct s
 	return world.mark_result;
 }
 
-int __wrap_store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
-                             struct sha256 *ret_last_root, bool *ret_present,
-                             struct sha256 *ret_root, struct error *error)
+int __wrap_store_read_round_roots(struct store *store, int64_t round, int64_t *ret_last,
+                                  struct sha256 *ret_last_root, bool *ret_present,
+                                  struct sha256 *ret_root, struct error *error)
 {
 	assert_int_equal(round, world.mark.round);
 	*ret_last = world.last.round;
@@ -137,7 +137,7 @@ TEST_CASE(a_mark_moves_on_behind_a_confirmed_round)
 	be_at(8, 5);
 	assert_int_equal(check(&history, &error), OK);
 	assert_string_equal(world.told, "confirm mark ");
-	assert_true(history_goes_on(&history));
+	assert_true(history_is_continuous(&history));
 	assert_string_equal(history.store_id, STORE_ID);
 	assert_int_equal(history.known.round, 5);
 	assert_int_equal(history.found.round, 8);
@@ -175,7 +175,7 @@ TEST_CASE(a_mark_that_cannot_be_written_is_told)
 	be_at(8, 5);
 	world.write_mark_result = ERR_NO_SPACE;
 	assert_int_equal(check(&history, &error), ERR_NO_SPACE);
-	assert_true(history_goes_on(&history));
+	assert_true(history_is_continuous(&history));
 	assert_int_equal(history.found.round, 8);
 }
 
@@ -186,7 +186,7 @@ TEST_CASE(a_store_that_went_back_is_corrupt)
 	be_at(4, 5);
 	assert_int_equal(check(&history, &error), ERR_CORRUPT);
 	assert_non_null(strstr(error.english, "round is 4, but this node has seen round 5"));
-	assert_false(history_goes_on(&history));
+	assert_false(history_is_continuous(&history));
 	assert_false(history.forked);
 	assert_int_equal(history.found.round, 4);
 	assert_string_equal(world.told, "");
@@ -202,7 +202,7 @@ TEST_CASE(a_store_that_was_written_on_from_an_old_copy_is_corrupt)
 		world.present_root.bytes[SHA256_SIZE - 1] ^= 1;
 		assert_int_equal(check(&history, &error), ERR_CORRUPT);
 		assert_non_null(strstr(error.english, "Round 5 of the store differs from the one"));
-		assert_false(history_goes_on(&history));
+		assert_false(history_is_continuous(&history));
 		assert_true(history.forked);
 		assert_string_equal(world.told, "");
 	}

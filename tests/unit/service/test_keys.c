@@ -169,7 +169,7 @@ int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
 	}
 	int result = __real_store_find_key(store, key_hash, ret, why);
 	if (forgets_meanwhile)
-		service_forget_keys(&service);
+		service_clear_key_cache(&service);
 	return result;
 }
 
@@ -211,23 +211,24 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static bool is_known(const char *key, int *ret_result, struct key_question *ret_question)
+static bool is_known(const char *key, int *ret_result, struct key_lookup_query *ret_question)
 {
 	struct key_identity identity;
-	return service_key_known(&service, slice_of(key), ret_question, ret_result, &identity, &error);
+	return service_find_cached_key(&service, slice_of(key), ret_question, ret_result, &identity,
+	                               &error);
 }
 
 static int look_up(const char *key)
 {
 	struct sha256 hash = sha256_of(key, strlen(key));
 	struct key_identity identity;
-	return service_look_up_key(&service, &hash, &identity, &error);
+	return service_find_key(&service, &hash, &identity, &error);
 }
 
 /* The result is cached until that time, exclusive. */
 static void is_known_until(const char *key, int expected, int64_t end_us)
 {
-	struct key_question question;
+	struct key_lookup_query question;
 	int result = -1;
 	now_us = end_us - 1;
 	assert_true(is_known(key, &result, &question));
@@ -274,7 +275,7 @@ TEST_CASE(the_latest_use_stays)
 {
 	struct key_identity identity;
 	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
-	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), OK);
+	assert_int_equal(service_find_key(&service, &hash, &identity, &error), OK);
 	static const int64_t times[][2] = {{50, 50}, {40, 50}, {60, 60}, {59, 60}};
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
 		struct key_use use = {identity.account, identity.key, times[i][0]};
@@ -314,7 +315,7 @@ TEST_CASE(uses_are_gathered_by_key)
 
 TEST_CASE(a_typo_costs_no_look_up)
 {
-	struct key_question question;
+	struct key_lookup_query question;
 	int result = OK;
 	assert_true(is_known("svc_live_nonsense", &result, &question));
 	assert_int_equal(result, ERR_INVALID_KEY);
@@ -323,7 +324,7 @@ TEST_CASE(a_typo_costs_no_look_up)
 
 TEST_CASE(a_key_is_known_for_two_seconds)
 {
-	struct key_question question;
+	struct key_lookup_query question;
 	struct key_identity identity = {0};
 	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
 	int result;
@@ -332,11 +333,11 @@ TEST_CASE(a_key_is_known_for_two_seconds)
 	assert_false(question.familiar);
 	assert_int_equal(looked_up, 0);
 
-	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), OK);
+	assert_int_equal(service_find_key(&service, &hash, &identity, &error), OK);
 	assert_string_equal(identity.key_id, key_id);
 	memset(&identity, 0, sizeof identity);
-	assert_true(
-		service_key_known(&service, slice_of(LIVE_KEY), &question, &result, &identity, &error));
+	assert_true(service_find_cached_key(&service, slice_of(LIVE_KEY), &question, &result, &identity,
+	                                    &error));
 	assert_int_equal(result, OK);
 	assert_string_equal(identity.key_id, key_id);
 	assert_int_equal(identity.chain, sample.live_chain);
@@ -357,7 +358,7 @@ TEST_CASE(its_life_begins_with_the_look_up)
 
 TEST_CASE(nobodys_key_is_remembered_too)
 {
-	struct key_question question;
+	struct key_lookup_query question;
 	int result;
 	assert_int_equal(look_up(UNKNOWN_KEY), ERR_INVALID_KEY);
 	is_known_until(UNKNOWN_KEY, ERR_INVALID_KEY, now_us + KEY_LIFE_US);
@@ -370,7 +371,7 @@ TEST_CASE(nobodys_key_is_remembered_too)
  * was. */
 TEST_CASE(a_failure_is_known_for_a_second)
 {
-	struct key_question question;
+	struct key_lookup_query question;
 	int result;
 	assert_int_equal(look_up(LIVE_KEY), OK);
 	store_result = ERR_UNAVAILABLE;
@@ -387,7 +388,7 @@ TEST_CASE(a_failure_is_known_for_a_second)
 TEST_CASE(revoked_and_disabled_ones_say_whose_they_are)
 {
 	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
-	struct key_question question;
+	struct key_lookup_query question;
 	int64_t revoked_at_us;
 	int result;
 	struct account_change change = ACCOUNT_UNCHANGED;
@@ -396,7 +397,7 @@ TEST_CASE(revoked_and_disabled_ones_say_whose_they_are)
 	                                      sample.now_us, &error),
 	                 OK);
 	struct key_identity identity = {0};
-	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), ERR_ACCOUNT_DISABLED);
+	assert_int_equal(service_find_key(&service, &hash, &identity, &error), ERR_ACCOUNT_DISABLED);
 	assert_string_equal(identity.key_id, key_id);
 	assert_int_equal(store_revoke_key(sample.store, slice_of(key_id), NULL, sample.now_us,
 	                                  &revoked_at_us, &error),
@@ -404,10 +405,10 @@ TEST_CASE(revoked_and_disabled_ones_say_whose_they_are)
 	for (int cached = 0; cached < 2; cached++) {
 		memset(&identity, 0, sizeof identity);
 		if (cached)
-			assert_true(service_key_known(&service, slice_of(LIVE_KEY), &question, &result,
-			                              &identity, &error));
+			assert_true(service_find_cached_key(&service, slice_of(LIVE_KEY), &question, &result,
+			                                    &identity, &error));
 		else
-			result = service_look_up_key(&service, &hash, &identity, &error);
+			result = service_find_key(&service, &hash, &identity, &error);
 		assert_int_equal(result, ERR_REVOKED_KEY);
 		assert_string_equal(identity.key_id, key_id);
 	}
@@ -425,12 +426,12 @@ TEST_CASE(reading_goes_on_while_an_account_is_suspended)
 
 TEST_CASE(what_is_forgotten_is_looked_up_again)
 {
-	struct key_question before, after;
+	struct key_lookup_query before, after;
 	int result;
 	now_us = KEY_LIFE_US / 2; /* the machine has just started */
 	assert_false(is_known(LIVE_KEY, &result, &before));
 	assert_int_equal(look_up(LIVE_KEY), OK);
-	service_forget_keys(&service);
+	service_clear_key_cache(&service);
 	assert_false(is_known(LIVE_KEY, &result, &after));
 	assert_true(after.generation > before.generation);
 	assert_true(after.familiar);
@@ -439,7 +440,7 @@ TEST_CASE(what_is_forgotten_is_looked_up_again)
 /* A result that was read before the cache was cleared is not stored after it. */
 TEST_CASE(what_is_forgotten_meanwhile_is_not_kept)
 {
-	struct key_question question;
+	struct key_lookup_query question;
 	int result;
 	forgets_meanwhile = true;
 	assert_int_equal(look_up(LIVE_KEY), OK);
@@ -450,7 +451,7 @@ TEST_CASE(what_is_forgotten_meanwhile_is_not_kept)
 TEST_CASE(keys_that_share_a_place_are_told_apart)
 {
 	enum { OTHERS = 100000 };
-	struct key_question question;
+	struct key_lookup_query question;
 	struct key_identity identity = {0};
 	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
 	int result;
@@ -459,12 +460,12 @@ TEST_CASE(keys_that_share_a_place_are_told_apart)
 	assert_true(is_known(LIVE_KEY, &result, &question));
 	for (int i = 0; i < OTHERS; i++) {
 		struct sha256 other = sha256_of(&i, sizeof i);
-		assert_int_equal(service_look_up_key(&service, &other, &identity, &error), OK);
+		assert_int_equal(service_find_key(&service, &other, &identity, &error), OK);
 		assert_memory_equal(&identity.account, other.bytes, sizeof identity.account);
 	}
 	assert_false(is_known(LIVE_KEY, &result, &question));
 	assert_false(question.familiar);
-	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), OK);
+	assert_int_equal(service_find_key(&service, &hash, &identity, &error), OK);
 	assert_memory_equal(&identity.account, hash.bytes, sizeof identity.account);
 }
 
@@ -473,7 +474,7 @@ TEST_CASE(ten_thousand_are_known)
 {
 	enum { KEYS = 10000 };
 	static char keys[KEYS][KEY_TEXT_MAX];
-	struct key_question question;
+	struct key_lookup_query question;
 	int result, known = 0;
 	store_is_full = true;
 	for (int i = 0; i < KEYS; i++) {

@@ -12,8 +12,8 @@
 #include "db/db.h"
 #include "net/http.h"
 #include "scratch.h"
-#include "store/internal.h"
 #include "store/store.h"
+#include "store/store_internal.h"
 
 #define OBJECT "area/aa/object"
 
@@ -141,7 +141,7 @@ static void list(void)
 static void tidy(void)
 {
 	struct content_range range = {.area = ""};
-	(void)!content_tidy(here.content, &range, visit, NULL, NULL);
+	(void)!content_remove_leftovers(here.content, &range, visit, NULL, NULL);
 }
 
 static void tell_time(void)
@@ -181,7 +181,7 @@ static const struct {
 	{"content_read_descriptor", read_descriptor},
 	{"content_delete", delete},
 	{"content_list", list},
-	{"content_tidy", tidy},
+	{"content_remove_leftovers", tidy},
 	{"content_now_us", tell_time},
 	{"http_send", send_http},
 };
@@ -195,7 +195,7 @@ static int signal_of(void (*call)(void), bool polling)
 		signal(SIGABRT, SIG_DFL);
 		fclose(stderr);
 		if (polling)
-			thread_polls();
+			thread_mark_polling();
 		call();
 		_exit(0);
 	}

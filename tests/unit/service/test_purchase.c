@@ -58,12 +58,12 @@ int __wrap_payment_charge(struct payment_provider *unused, const struct payment_
 	return answer(ret);
 }
 
-int __wrap_payment_look_up(struct payment_provider *unused, const struct payment_order *order,
-                           const char *reference, int64_t since_us, struct payment_result *ret,
-                           struct error *unused_error);
-int __wrap_payment_look_up(struct payment_provider *unused, const struct payment_order *order,
-                           const char *reference, int64_t since_us, struct payment_result *ret,
-                           struct error *unused_error)
+int __wrap_payment_get(struct payment_provider *unused, const struct payment_order *order,
+                       const char *reference, int64_t since_us, struct payment_result *ret,
+                       struct error *unused_error);
+int __wrap_payment_get(struct payment_provider *unused, const struct payment_order *order,
+                       const char *reference, int64_t since_us, struct payment_result *ret,
+                       struct error *unused_error)
 {
 	provider.look_ups++;
 	return answer(ret);
@@ -203,7 +203,7 @@ static void work(void)
 		int result =
 			service_decide_topups(&service, store_now_us(sample.store), &stopping, &failure);
 		if (!result)
-			result = service_try_payment(&service, "holder", &failure);
+			result = service_attempt_payment(&service, "holder", &failure);
 		if (result && result != ERR_NOT_FOUND && !is_fault(result))
 			fail_msg("%d %s", result, failure.cause);
 		quiet = result == ERR_NOT_FOUND ? quiet + 1 : 0;
@@ -340,19 +340,19 @@ TEST_CASE(an_old_charge_is_only_asked_about)
 	provider.answers[0].retry_after_seconds = 300;
 	assert_int_equal(service_decide_topups(&service, store_now_us(sample.store), &stopping, NULL),
 	                 OK);
-	assert_int_equal(service_try_payment(&service, "holder", NULL), OK);
+	assert_int_equal(service_attempt_payment(&service, "holder", NULL), OK);
 	later_us += 290 * US_PER_SECOND; /* not before the time that the provider requested */
-	assert_int_equal(service_try_payment(&service, "holder", NULL), ERR_NOT_FOUND);
+	assert_int_equal(service_attempt_payment(&service, "holder", NULL), ERR_NOT_FOUND);
 	later_us += 20 * US_PER_SECOND;
 	for (int i = 0; i < 12; i++) {
-		assert_int_equal(service_try_payment(&service, "holder", NULL), OK);
+		assert_int_equal(service_attempt_payment(&service, "holder", NULL), OK);
 		later_us += PAUSE_US;
 	}
 	assert_int_equal(provider.charges, 13);
 	assert_int_equal(provider.look_ups, 0);
 	ANSWERS(PAYMENT_NONE);
 	later_us += 17 * 3600 * US_PER_SECOND; /* nearly all of the time that a key is remembered */
-	assert_int_equal(service_try_payment(&service, "holder", NULL), OK);
+	assert_int_equal(service_attempt_payment(&service, "holder", NULL), OK);
 	assert_int_equal(provider.charges, 1);
 	end_as("soon", 0, PURCHASE_PENDING, 3, true);
 	later_us += 4 * 3600 * US_PER_SECOND;
@@ -371,7 +371,7 @@ TEST_CASE(what_was_not_sent)
 	provider.result = ERR_NO_MEMORY;
 	assert_int_equal(service_decide_topups(&service, store_now_us(sample.store), &stopping, NULL),
 	                 OK);
-	assert_int_equal(service_try_payment(&service, "holder", NULL), OK);
+	assert_int_equal(service_attempt_payment(&service, "holder", NULL), OK);
 	end_as("no memory", 0, PURCHASE_PENDING, 3, true);
 	provider.result = ERR_VALIDATION;
 	work();
@@ -404,7 +404,7 @@ static void begin_purchase(void)
 	ANSWERS(PAYMENT_PENDING);
 	assert_int_equal(service_decide_topups(&service, store_now_us(sample.store), &stopping, NULL),
 	                 OK);
-	assert_int_equal(service_try_payment(&service, "holder", NULL), OK);
+	assert_int_equal(service_attempt_payment(&service, "holder", NULL), OK);
 }
 
 TEST_CASE(a_notice_counts_once_whatever_fails)
@@ -523,11 +523,11 @@ TEST_CASE(a_quiet_store_takes_no_notice)
 {
 	begin_purchase();
 	struct payment_notice notice = notice_of(PAYMENT_NOTICE_PAID);
-	atomic_store(&service.quiet_since_us, 1);
+	atomic_store(&service.read_only_since_us, 1);
 	assert_int_equal(service_payment_notice(&service, &notice, &error), ERR_UNAVAILABLE);
 	assert_int_equal(the_balance(), 3);
 	assert_int_equal(the_purchase().state, PURCHASE_PENDING);
-	atomic_store(&service.quiet_since_us, 0);
+	atomic_store(&service.read_only_since_us, 0);
 	assert_int_equal(service_payment_notice(&service, &notice, &error), OK);
 	assert_int_equal(the_balance(), 13);
 }
@@ -540,10 +540,10 @@ TEST_CASE(a_quiet_store_asks_for_no_page)
 	assert_int_equal(store_create_purchase(sample.store, slice_of(account_id), slice_of(pack_id),
 	                                       "manual", sample.now_us, sale_id, &error),
 	                 OK);
-	atomic_store(&service.quiet_since_us, 1);
+	atomic_store(&service.read_only_since_us, 1);
 	assert_int_equal(service_make_payment_page(&service, slice_of(sale_id), &error), OK);
 	assert_true(provider.pages == 0 && !the_purchase().payment_url);
-	atomic_store(&service.quiet_since_us, 0);
+	atomic_store(&service.read_only_since_us, 0);
 	assert_int_equal(service_make_payment_page(&service, slice_of(sale_id), &error), OK);
 	assert_true(provider.pages == 1 && the_purchase().payment_url);
 }

@@ -228,20 +228,20 @@ TEST_CASE(what_waits_makes_one_batch)
 TEST_CASE(what_comes_together_makes_one_batch)
 {
 	struct fixture *fixture = start(false);
-	registrations_come(&fixture->service);
+	registrations_begin(&fixture->service);
 	for (int i = 0; i < GATHERED - 1; i++)
 		submit(fixture, i % 6);
 	assert_int_equal(seen.begun, 0);
-	registrations_came(&fixture->service);
+	registrations_end(&fixture->service);
 	wait_until(&seen.done, GATHERED - 1);
 	assert_int_equal(seen.begun, 1);
-	registrations_come(&fixture->service);
+	registrations_begin(&fixture->service);
 	for (int i = 0; i < GATHERED; i++)
 		submit(fixture, i % 6);
 	wait_until(&seen.done, 2 * GATHERED - 1);
 	assert_int_equal(seen.begun, 2);
 	submit(fixture, 1);
-	registrations_came(&fixture->service);
+	registrations_end(&fixture->service);
 	wait_until(&seen.done, 2 * GATHERED);
 	stop(fixture);
 }
@@ -253,20 +253,20 @@ TEST_CASE(what_a_turn_brought_does_not_wait_for_the_next)
 	close_gate(true);
 	submit(fixture, 1);
 	wait_until(&seen.begun, 1);
-	registrations_come(&fixture->service);
+	registrations_begin(&fixture->service);
 	submit(fixture, 1);
-	registrations_came(&fixture->service);
-	registrations_come(&fixture->service);
+	registrations_end(&fixture->service);
+	registrations_begin(&fixture->service);
 	close_gate(false);
 	wait_until(&seen.done, 2);
-	registrations_came(&fixture->service);
+	registrations_end(&fixture->service);
 	stop(fixture);
 }
 
 TEST_CASE(who_comes_last_is_answered_at_the_end)
 {
 	struct fixture *fixture = start(false);
-	registrations_come(&fixture->service);
+	registrations_begin(&fixture->service);
 	submit(fixture, 1);
 	end(fixture);
 }
@@ -381,11 +381,11 @@ static void break_account(int64_t account, int failure)
 	pthread_mutex_unlock(&seen.mutex);
 }
 
-static int64_t chains_apart(struct fixture *fixture)
+static int64_t chains_quarantined(struct fixture *fixture)
 {
 	struct gauges gauges;
 	registrar_read_gauges(fixture->service.registrar, &gauges);
-	return gauges.registration_chains_apart;
+	return gauges.registration_chains_quarantined;
 }
 
 static void assert_refused(const struct fixture *fixture, size_t from, int64_t account)
@@ -405,7 +405,7 @@ TEST_CASE(a_broken_chain_fails_alone)
 	submit_behind_one(fixture, 60, 6);
 	assert_refused(fixture, 0, 3);
 	assert_int_equal(seen.refused, 10);
-	assert_int_equal(chains_apart(fixture), 1);
+	assert_int_equal(chains_quarantined(fixture), 1);
 
 	size_t begun = seen.begun, refused = seen.refused, count = fixture->count;
 	submit_behind_one(fixture, 60, 6);
@@ -417,7 +417,7 @@ TEST_CASE(a_broken_chain_fails_alone)
 	count = fixture->count;
 	submit_behind_one(fixture, 60, 6);
 	assert_refused(fixture, count, -1);
-	assert_int_equal(chains_apart(fixture), 0);
+	assert_int_equal(chains_quarantined(fixture), 0);
 	begun = seen.begun;
 	submit_behind_one(fixture, 60, 6);
 	assert_int_equal(seen.begun, begun + 2);
@@ -437,7 +437,7 @@ TEST_CASE(a_store_that_fails_is_not_asked_again)
 		assert_int_equal(seen.begun, 2);
 		assert_int_equal(seen.refused, 60);
 		assert_int_equal(fixture->items[1].registration.result, failures[i]);
-		assert_int_equal(chains_apart(fixture), 0);
+		assert_int_equal(chains_quarantined(fixture), 0);
 		/* The last batch failed, too, which determines readiness. */
 		assert_int_equal(atomic_load(&fixture->service.lacks_space), failures[i] == ERR_NO_SPACE);
 		end(fixture);

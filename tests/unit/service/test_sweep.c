@@ -11,10 +11,10 @@
 #include "office.h"
 #include "issue/links.h"
 #include "service/sweep.h"
-#include "service/sweep_place.h"
+#include "service/sweep_claim.h"
 #include "store/events/segments.h"
-#include "store/internal.h"
 #include "store/nodes/sweeps.h"
+#include "store/store_internal.h"
 
 static struct office office;
 static struct error error;
@@ -134,7 +134,7 @@ TEST_CASE(test_orphans_are_swept)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 1, 1, id);
-	struct certification certification = office_await(&office, MODE_LIVE, id);
+	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	office_stop_jobs(&office);
 	claim_long_ago();
@@ -234,7 +234,7 @@ TEST_CASE_WITH(test_documents_being_issued_are_not_swept, set_up_hash_only, tear
 	assert_true(is_marked(of_none));
 	/* Once it has ended, a document that it does not name is an orphan. */
 	office_start_jobs(&office);
-	struct certification certification = office_await(&office, MODE_TEST, id);
+	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	office_stop_jobs(&office);
 	struct document *documents;
@@ -367,9 +367,9 @@ TEST_CASE(test_a_crash_does_not_make_a_copy)
 	sweep();
 	struct content_marker first = get_marker();
 	for (int i = 0; i < 3; i++) { /* the next sweep writes the recorded token to the place */
-		struct sweep_turn turn;
-		assert_int_equal(store_take_sweep_turn(office.service.store, first.sweep, 0, &turn, &error),
-		                 OK);
+		struct sweep_grant turn;
+		assert_int_equal(
+			store_take_sweep_token(office.service.store, first.sweep, 0, &turn, &error), OK);
 		assert_string_not_equal(turn.token, first.sweep);
 		assert_memory_equal(get_tokens(), turn.token, strlen(turn.token));
 	}
@@ -444,9 +444,9 @@ TEST_CASE(test_who_did_not_leave_the_last_token_does_not_sweep)
 	snprintf(other.sweep, sizeof other.sweep, "%032d", 7);
 	content_written_over = &other;
 	error_clear(&error);
-	assert_int_equal(sweep_take_place(&office.service, &since_us, &error), ERR_UNAVAILABLE);
+	assert_int_equal(sweep_claim_store(&office.service, &since_us, &error), ERR_UNAVAILABLE);
 	content_written_over = NULL;
-	assert_int_equal(sweep_take_place(&office.service, &since_us, &error), ERR_REFUSED);
+	assert_int_equal(sweep_claim_store(&office.service, &since_us, &error), ERR_REFUSED);
 }
 
 /* A node that lost the lease, or is to stop, changes nothing more. */

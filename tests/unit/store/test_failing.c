@@ -9,7 +9,7 @@
 #include "failing.h"
 #include "registering.h"
 #include "sample.h"
-#include "store/audit/forms.h"
+#include "store/audit/form_dedup.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
 #include "store/certifications/link_secrets.h"
@@ -112,8 +112,8 @@ TEST_CASE(opens_when_nothing_fails_any_more)
 	sample_register(&sample, MODE_LIVE, 1);
 	IN_TURN(store_ready(sample.store, &error));
 	IN_TURN(store_confirm(sample.store, &error));
-	struct sweep_turn turn;
-	IN_TURN(store_take_sweep_turn(sample.store, "", 0, &turn, &error));
+	struct sweep_grant turn;
+	IN_TURN(store_take_sweep_token(sample.store, "", 0, &turn, &error));
 	struct check_report report;
 	struct check_listener listener = {.problem = no_problem};
 	IN_TURN(store_check(sample.store, &listener, &report, &error));
@@ -241,7 +241,7 @@ static void seal(void)
 	struct sha256 last_root, root;
 	IN_TURN(store_last_seal_time(sample.store, &sealed_us, &error));
 	assert_int_equal(sealed_us, sample.now_us);
-	IN_TURN(store_look_rounds(sample.store, 1, &last, &last_root, &present, &root, &error));
+	IN_TURN(store_read_round_roots(sample.store, 1, &last, &last_root, &present, &root, &error));
 	assert_true(present);
 }
 
@@ -324,7 +324,7 @@ TEST_CASE(certifies)
 	IN_TURN(store_find_issued(sample.store, slice_of(""), &digest, &arena, &read, &error));
 	assert_string_equal(read.certification_id, made.certification_id);
 	bool named;
-	IN_TURN(store_object_is_named(sample.store, "issued/2", &named, &error));
+	IN_TURN(store_is_object_referenced(sample.store, "issued/2", &named, &error));
 	assert_true(named);
 	IN_TURN(store_forget_usage(sample.store, sample.now_us + 3 * US_PER_DAY, &error));
 	struct balance balance;
@@ -370,7 +370,7 @@ static void send_mail_about(const char *template_name)
 	IN_TURN(store_end_mail(sample.store, &mail, "h", MAIL_SENT, NULL, sample.now_us, &error));
 	assert_string_equal(sample_find_mail(&sample, &arena).state, "sent");
 	IN_TURN(store_forget_mails(sample.store, INT64_MAX, &error));
-	IN_TURN(store_forget_forms(sample.store, INT64_MAX, &error));
+	IN_TURN(store_remove_old_forms(sample.store, INT64_MAX, &error));
 }
 
 static void set_email(void)
@@ -457,8 +457,8 @@ TEST_CASE(buys_and_gives_back)
 	struct payment payment = claim_payment();
 	struct payment_delay delay = {sample.now_us + LEASE_US, true, "ch_1", "later"};
 	IN_TURN(store_delay_payment(sample.store, &payment, "h", &delay, &error));
-	IN_TURN(store_hurry_payment(sample.store, slice_of(payment.idempotency_key),
-	                            slice_of(payment.sale_id), sample.now_us, &error));
+	IN_TURN(store_expedite_payment(sample.store, slice_of(payment.idempotency_key),
+	                               slice_of(payment.sale_id), sample.now_us, &error));
 	payment = claim_payment();
 	struct payment_ended ended = {PAYMENT_END_DONE, "paid", "ch_1", NULL, NULL};
 	struct purchase_outcome outcome;
@@ -486,7 +486,7 @@ TEST_CASE(tells_of_a_topup_that_fails)
 	assert_int_equal(outcome.recharge, RECHARGE_FAILED);
 	send_mail_about(MAIL_TOPUP_FAILED);
 	struct purchase_order order = {.act = PURCHASE_PAY, .sale_id = slice_of(payment.sale_id)};
-	IN_TURN(store_act_on_purchase(sample.store, &order, sample.now_us, &outcome, &error));
+	IN_TURN(store_change_purchase(sample.store, &order, sample.now_us, &outcome, &error));
 	assert_int_equal(outcome.balance, 100010);
 }
 

@@ -16,7 +16,7 @@
 #include "sample.h"
 #include "store/certifications/certifications.h"
 #include "store/events/segments.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 #define EVENTS 1100 /* more rows than two chunks of a long result have */
 #define TRIES 400

@@ -15,7 +15,7 @@
 #include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 #define MOVED_WITHIN_MS 20000
 

@@ -8,10 +8,10 @@
 #include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
-#include "store/internal.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
+#include "store/store_internal.h"
 
 #define LEASE_US (30 * US_PER_SECOND)
 #define KEY "a key's text"
@@ -153,7 +153,7 @@ static int act_on_purchase(void)
 {
 	struct purchase_order order = {.act = PURCHASE_PAY, .sale_id = slice_of(purchase.sale_id)};
 	struct purchase_outcome outcome;
-	return store_act_on_purchase(sample.store, &order, sample.now_us, &outcome, &error);
+	return store_change_purchase(sample.store, &order, sample.now_us, &outcome, &error);
 }
 
 static int read_billing(void)

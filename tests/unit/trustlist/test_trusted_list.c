@@ -126,19 +126,19 @@ TEST_CASE(a_service_is_found_by_what_it_issued)
 	const struct {
 		const struct pki_identity *service;
 		size_t count; /* of leaf, middle, root */
-		enum list_standing time;
+		enum list_status time;
 		const char *seal; /* its reason */
 	} cases[] = {
-		{&leaf, 1, STANDING_QUALIFIED, "no service of this type"},
-		{&middle, 1, STANDING_QUALIFIED, "does not issue certificates for electronic seals"},
-		{&root, 1, STANDING_UNKNOWN, "no service of this type"},
-		{&namesake, 1, STANDING_UNKNOWN, "no service of this type"},
-		{&stranger, 1, STANDING_UNKNOWN, "no service of this type"},
-		{&middle, 2, STANDING_QUALIFIED, "does not issue certificates for electronic seals"},
-		{&root, 2, STANDING_QUALIFIED, "does not issue certificates for electronic seals"},
-		{&namesake, 2, STANDING_UNKNOWN, "no service of this type"},
-		{&root, 3, STANDING_QUALIFIED, "does not issue certificates for electronic seals"},
-		{&stranger, 3, STANDING_UNKNOWN, "no service of this type"},
+		{&leaf, 1, LIST_STATUS_QUALIFIED, "no service of this type"},
+		{&middle, 1, LIST_STATUS_QUALIFIED, "does not issue certificates for electronic seals"},
+		{&root, 1, LIST_STATUS_UNKNOWN, "no service of this type"},
+		{&namesake, 1, LIST_STATUS_UNKNOWN, "no service of this type"},
+		{&stranger, 1, LIST_STATUS_UNKNOWN, "no service of this type"},
+		{&middle, 2, LIST_STATUS_QUALIFIED, "does not issue certificates for electronic seals"},
+		{&root, 2, LIST_STATUS_QUALIFIED, "does not issue certificates for electronic seals"},
+		{&namesake, 2, LIST_STATUS_UNKNOWN, "no service of this type"},
+		{&root, 3, LIST_STATUS_QUALIFIED, "does not issue certificates for electronic seals"},
+		{&stranger, 3, LIST_STATUS_UNKNOWN, "no service of this type"},
 	};
 	const struct pki_identity *path[] = {&leaf, &middle, &root};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -160,17 +160,19 @@ TEST_CASE(a_closed_list_tells_what_was_before)
 {
 	static const struct {
 		const char *next_update, *status, *at;
-		enum list_standing standing;
+		enum list_status standing;
 		const char *reason;
 	} cases[] = {
-		{CLOSED, WITHDRAWN, "2019-06-01T00:00:00Z", STANDING_QUALIFIED, "a qualified"},
-		{CLOSED, WITHDRAWN, "2019-12-31T23:59:59Z", STANDING_NOT_QUALIFIED, "not granted"},
-		{CLOSED, WITHDRAWN, "2024-01-01T00:00:00Z", STANDING_NOT_QUALIFIED, "not granted"},
-		{CLOSED, GRANTED, "2020-01-01T00:00:00Z", STANDING_QUALIFIED, "a qualified"},
-		{CLOSED, GRANTED, "2020-01-01T00:00:01Z", STANDING_UNKNOWN, "the list was closed before"},
-		{CLOSED, GRANTED, "2024-01-01T00:00:00Z", STANDING_UNKNOWN, "the list was closed before"},
-		{CLOSED, GRANTED, "2017-01-01T00:00:00Z", STANDING_NOT_QUALIFIED, "not on the list yet"},
-		{NEXT, GRANTED, "2024-01-01T00:00:00Z", STANDING_QUALIFIED, "a qualified"},
+		{CLOSED, WITHDRAWN, "2019-06-01T00:00:00Z", LIST_STATUS_QUALIFIED, "a qualified"},
+		{CLOSED, WITHDRAWN, "2019-12-31T23:59:59Z", LIST_STATUS_NOT_QUALIFIED, "not granted"},
+		{CLOSED, WITHDRAWN, "2024-01-01T00:00:00Z", LIST_STATUS_NOT_QUALIFIED, "not granted"},
+		{CLOSED, GRANTED, "2020-01-01T00:00:00Z", LIST_STATUS_QUALIFIED, "a qualified"},
+		{CLOSED, GRANTED, "2020-01-01T00:00:01Z", LIST_STATUS_UNKNOWN,
+	     "the list was closed before"},
+		{CLOSED, GRANTED, "2024-01-01T00:00:00Z", LIST_STATUS_UNKNOWN,
+	     "the list was closed before"},
+		{CLOSED, GRANTED, "2017-01-01T00:00:00Z", LIST_STATUS_NOT_QUALIFIED, "not on the list yet"},
+		{NEXT, GRANTED, "2024-01-01T00:00:00Z", LIST_STATUS_QUALIFIED, "a qualified"},
 	};
 	const struct pki_identity *path[] = {&leaf};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -8,7 +8,7 @@
 #include "pki.h"
 #include "base/clock.h"
 #include "seal/signed_data.h"
-#include "seal/validation.h"
+#include "seal/validation_set.h"
 #include "verify/verify_check.h"
 #include "stride.h"
 #include "time_authority.h"
@@ -67,7 +67,7 @@ static void add_list_of(struct validation_set *set, const struct pki_identity *o
 		.next_us = SIGNED_AT_US + 7 * US_PER_DAY,
 	};
 	pki_crl(&der, &wanted);
-	assert_int_equal(validation_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
+	assert_int_equal(validation_set_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
 }
 
 static void add_list(struct validation_set *set, int64_t issued_us)
@@ -84,7 +84,7 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 	if (what == NOTHING)
 		return 0;
 	if (what == UNREADABLE)
-		return validation_add(set, VALIDATION_CRL, slice_of("no DER"), error);
+		return validation_set_add(set, VALIDATION_CRL, slice_of("no DER"), error);
 	struct pki_ocsp wanted = {
 		.issuer = what == BELOW ? &issuer : &root,
 		.certificate = what == BELOW ? below.certificate : signer.certificate,
@@ -95,11 +95,11 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 		.without_certificate = true, /* about the issuer itself: not needed, and not checked */
 	};
 	pki_ocsp(&answer, &wanted);
-	assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
+	assert_int_equal(validation_set_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
 	if (what != NO_LIST)
 		add_list(set, SIGNED_AT_US - US_PER_SECOND);
 	if (what == JUNK) /* an empty SEQUENCE OF INTEGER, of which there may be megabytes */
-		assert_int_equal(validation_add(set, VALIDATION_CRL, slice_of("0\3\2\1\1"), NULL), 0);
+		assert_int_equal(validation_set_add(set, VALIDATION_CRL, slice_of("0\3\2\1\1"), NULL), 0);
 	if (what == BELOW)
 		add_list_of(set, &root, SIGNED_AT_US - US_PER_SECOND);
 	if (what == OLDER_LIST)
@@ -108,7 +108,7 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 		buf_clear(&answer);
 		wanted.certificate = other.certificate;
 		pki_ocsp(&answer, &wanted);
-		assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
+		assert_int_equal(validation_set_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
 	}
 	return 0;
 }
@@ -123,7 +123,7 @@ static int make(enum collected what, struct buf *out, struct error *error)
 		.collect = collect,
 		.collect_context = &what,
 	};
-	buf_init(out, CMS_LASTING_SIZE_MAX);
+	buf_init(out, CMS_LT_SIZE_MAX);
 	return cms_create(&digest, SIGNED_AT_US, &signing, out, error);
 }
 
@@ -286,7 +286,7 @@ static int teardown(void **state)
 	pki_free(&other);
 	pki_free(&issuer);
 	pki_free(&below);
-	time_authority_drop(&authority);
+	time_authority_free(&authority);
 	buf_free(&chain);
 	buf_free(&longer_chain);
 	buf_free(&roots);

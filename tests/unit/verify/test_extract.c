@@ -54,7 +54,7 @@ static void assert_covers(const struct extracted *extracted, struct slice roots)
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {
 		digest_by(DIGEST_SHA256, extracted->event.data, extracted->event.size)};
-	struct evidence_question question = {.roots_pem = roots, .at_us = extracted->gen_time_us};
+	struct evidence_query question = {.roots_pem = roots, .at_us = extracted->gen_time_us};
 	struct evidence_facts facts;
 	assert_int_equal(evidence_record_parse(extracted->record, &record, &error), 0);
 	if (evidence_record_verify(record, digests, &question, &arena, &facts, &error))

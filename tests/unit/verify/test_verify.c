@@ -127,7 +127,7 @@ static void expect_sentence(const struct verify_result *result, enum language la
 {
 	BUF_AUTO struct buf sentence;
 	buf_init(&sentence, 4096);
-	assert_int_equal(verify_sentence(result, language, &sentence), 0);
+	assert_int_equal(verify_write_sentence(result, language, &sentence), 0);
 	assert_string_equal(sentence.data, wanted);
 }
 

@@ -97,7 +97,8 @@ static void make_long(const char *stream, const char *line, int count, char path
 static struct input outline(const char *path)
 {
 	struct verify_result result = {0};
-	struct input inputs[2] = {verify_input(path, path), verify_input(whole.path, whole.path)};
+	struct input inputs[2] = {verify_make_input(path, path),
+	                          verify_make_input(whole.path, whole.path)};
 	struct run run = {.result = &result, .inputs = inputs, .input_count = 2};
 	arena_init(&result.arena, 1 << 20);
 	arena_init(&run.arena, 1 << 20);

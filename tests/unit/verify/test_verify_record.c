@@ -238,7 +238,7 @@ TEST_CASE(test_invented)
 	CHECK(2, &result, invented_record, invented);
 	assert_false(result.trusted);
 	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
-	assert_int_equal(verify_sentence(&result, LANGUAGE_ENGLISH, &sentence), 0);
+	assert_int_equal(verify_write_sentence(&result, LANGUAGE_ENGLISH, &sentence), 0);
 	assert_int_equal(
 		strncmp(sentence.data, "EXISTENCE ONLY: nothing shows who recorded this event, /", 56), 0);
 	assert_non_null(strstr(sentence.data, " by a timestamp of Development timestamp authority ("));
@@ -287,7 +287,7 @@ TEST_CASE(test_digested_once)
 	assert_int_equal(evidence_record_write(made, &der), 0);
 	fixture_write(altered, buf_slice(&der));
 
-	struct input inputs[] = {verify_input(altered, altered), verify_input(data, data)};
+	struct input inputs[] = {verify_make_input(altered, altered), verify_make_input(data, data)};
 	struct run run = {.result = &result,
 	                  .roots = fixture.roots,
 	                  .inputs = inputs,

@@ -8,8 +8,8 @@
 #include "testing.h"
 #include "failing.h"
 #include "archive/zip.h"
+#include "verify/stream_text.h"
 #include "verify/verify_check.h"
-#include "verify/verify_text.h"
 #include "scratch.h"
 #include "stride.h"
 

@@ -428,7 +428,7 @@ static int sweep_older(struct content_store *store, int64_t age_us,
 	struct content_range range = {.area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
 	if (!result)
 		result = content_list(store, &range, visit, context, NULL);
-	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
+	return result ? result : content_remove_leftovers(store, &range, remove_upload, NULL, NULL);
 }
 
 TEST_CASE(test_leftovers)

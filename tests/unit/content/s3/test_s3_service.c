@@ -367,7 +367,7 @@ static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *n
 	struct content_range range = {.area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
 	if (!result)
 		result = content_list(store, &range, visit, context, &error);
-	return result ? result : content_tidy(store, &range, remove_upload, NULL, &error);
+	return result ? result : content_remove_leftovers(store, &range, remove_upload, NULL, &error);
 }
 
 #define LEFT_OVER "event/aa/0123456789abcdefghijklmnopqrst"
@@ -423,10 +423,10 @@ TEST_CASE(test_uploads_that_are_kept)
 	tell("behave", "{}");
 	tell("age", "{\"seconds\":7200}");
 	struct content_range range = {"", INT64_MIN, INT64_MAX};
-	assert_int_equal(content_tidy(store, &range, keep_upload, &asked, &error), 0);
+	assert_int_equal(content_remove_leftovers(store, &range, keep_upload, &asked, &error), 0);
 	assert_int_equal(asked, 2);
 	assert_int_equal(look().uploads, before + 2);
-	assert_int_equal(content_tidy(store, &range, remove_upload, NULL, &error), 0);
+	assert_int_equal(content_remove_leftovers(store, &range, remove_upload, NULL, &error), 0);
 	assert_int_equal(look().uploads, before + 1);
 	free(data);
 }

@@ -118,7 +118,8 @@ static void note(void *context, size_t part, int64_t account)
 }
 
 /* The account that is found, 0: none. */
-static int64_t ask(struct citus_db *db, const char *said, const bool *when, struct db_asked *ret)
+static int64_t ask(struct citus_db *db, const char *said, const bool *when,
+                   struct db_shard_query_result *ret)
 {
 	const char *const part = "SELECT account FROM {mails}";
 	int64_t account = 0;
@@ -138,7 +139,7 @@ static void open_queries(struct citus_db *db)
 TEST_CASE(an_answer_is_one_to_the_question_that_was_asked)
 {
 	struct citus_db db = {0};
-	struct db_asked asked;
+	struct db_shard_query_result asked;
 	open_queries(&db);
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
 	assert_true(asked.all);
@@ -157,7 +158,7 @@ TEST_CASE(an_answer_is_one_to_the_question_that_was_asked)
 TEST_CASE(a_server_that_does_not_commit_is_away)
 {
 	struct citus_db db = {0};
-	struct db_asked asked;
+	struct db_shard_query_result asked;
 	open_queries(&db);
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
 	citus_doubt_servers(&db);

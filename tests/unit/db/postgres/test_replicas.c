@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "testing.h"
-#include "db/postgres/internal.h"
+#include "db/postgres/postgres_internal.h"
 
 /* The spellings of synchronous_standby_names that a server accepts, and some that it refuses. */
 TEST_CASE(counts_the_standbys_that_are_waited_for)

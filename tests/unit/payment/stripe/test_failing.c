@@ -128,12 +128,12 @@ static int charge(struct payment_result *result)
 
 static int look_up(struct payment_result *result)
 {
-	return payment_look_up(provider, &order, NULL, clock_now_us(), result, NULL);
+	return payment_get(provider, &order, NULL, clock_now_us(), result, NULL);
 }
 
 static int look_up_reference(struct payment_result *result)
 {
-	return payment_look_up(provider, &order, "pi_1", 0, result, NULL);
+	return payment_get(provider, &order, "pi_1", 0, result, NULL);
 }
 
 static int refund(struct payment_result *result)

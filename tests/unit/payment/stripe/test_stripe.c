@@ -164,7 +164,7 @@ TEST_CASE(test_without_a_method_nothing_is_sent)
 	bare.customer = "";
 	assert_int_equal(payment_charge(script.provider, &bare, &result, NULL), OK);
 	assert_int_equal(result.outcome, PAYMENT_METHOD_MISSING);
-	assert_int_equal(payment_look_up(script.provider, &bare, NULL, 0, &result, NULL), OK);
+	assert_int_equal(payment_get(script.provider, &bare, NULL, 0, &result, NULL), OK);
 	assert_int_equal(result.outcome, PAYMENT_NONE);
 	finish(&script);
 }
@@ -321,8 +321,8 @@ TEST_CASE(test_a_replayed_error_is_looked_behind)
 static void look_up(struct script *script, const char *reference, struct payment_result *result)
 {
 	start(script, NULL);
-	assert_int_equal(payment_look_up(script->provider, &order, reference,
-	                                 INT64_C(1700000000) * US_PER_SECOND, result, NULL),
+	assert_int_equal(payment_get(script->provider, &order, reference,
+	                             INT64_C(1700000000) * US_PER_SECOND, result, NULL),
 	                 OK);
 	finish(script);
 }

@@ -6,7 +6,7 @@
 #include "testing.h"
 #include "sample.h"
 #include "db/db.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 struct fixture {
 	struct sample sample;

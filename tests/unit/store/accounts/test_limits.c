@@ -6,7 +6,7 @@
 #include "registering.h"
 #include "sample.h"
 
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 #define MIDNIGHT INT64_C(1769904000000000) /* 2026-02-01T00:00:00Z: a new month, too */
 

@@ -348,9 +348,11 @@ TEST_CASE(test_complete)
 		store_find_issued(sample.store, slice_of(""), &unknown, &arena, &found, &error),
 		ERR_NOT_FOUND);
 	bool named;
-	assert_int_equal(store_object_is_named(sample.store, documents[1].object, &named, &error), OK);
+	assert_int_equal(store_is_object_referenced(sample.store, documents[1].object, &named, &error),
+	                 OK);
 	assert_true(named);
-	assert_int_equal(store_object_is_named(sample.store, "issued/ab/other", &named, &error), OK);
+	assert_int_equal(store_is_object_referenced(sample.store, "issued/ab/other", &named, &error),
+	                 OK);
 	assert_false(named);
 }
 

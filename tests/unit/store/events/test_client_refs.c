@@ -12,11 +12,11 @@
 
 #include "testing.h"
 #include "base/clock.h"
-#include "db/driver.h"
+#include "db/db_driver.h"
 #include "scratch.h"
 #include "store/events/client_refs.h"
-#include "store/internal.h"
 #include "store/store.h"
+#include "store/store_internal.h"
 
 #define GATHERED 50
 #define CHAINS 5
@@ -92,8 +92,8 @@ static void assert_looked_up(struct client_refs *refs, struct store *store)
 		int64_t chain = random_below(CHAINS), hash = random_hash();
 		int64_t found[64];
 		size_t count;
-		assert_int_equal(client_refs_look_up(refs, reader, account_of(chain), chain, hash, found,
-		                                     64, &count, NULL),
+		assert_int_equal(client_refs_lookup(refs, reader, account_of(chain), chain, hash, found, 64,
+		                                    &count, NULL),
 		                 OK);
 		assert_is_known(chain, hash, found, count);
 	}
@@ -301,8 +301,8 @@ static void *look_on(void *argument)
 		const struct known *one = &known[(state >> 33) % atomic_load(&looker->committed)];
 		int64_t found[64];
 		size_t count = 0, at = 0;
-		int result = client_refs_look_up(looker->refs, reader, account_of(one->chain), one->chain,
-		                                 one->hash, found, 64, &count, NULL);
+		int result = client_refs_lookup(looker->refs, reader, account_of(one->chain), one->chain,
+		                                one->hash, found, 64, &count, NULL);
 		while (at < count && found[at] != one->sequence)
 			at++;
 		looker->looked++;

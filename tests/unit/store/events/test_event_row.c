@@ -10,7 +10,7 @@
 
 #include "sample.h"
 #include "store/events/event_row.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 static struct error error;
 

@@ -145,12 +145,12 @@ TEST_CASE(an_unknown_outcome_keeps_it_under_way)
 	delay.reference = "pi_9";
 	assert_int_equal(store_delay_payment(store, &second, "b", &delay, NULL), OK);
 	/* A notice reports that something happened. */
-	assert_int_equal(store_hurry_payment(store, slice_of("another"), slice_of(first.sale_id),
-	                                     shop->now_us, NULL),
+	assert_int_equal(store_expedite_payment(store, slice_of("another"), slice_of(first.sale_id),
+	                                        shop->now_us, NULL),
 	                 OK);
 	assert_int_equal(claim(shop, "a", &first), ERR_NOT_FOUND);
-	assert_int_equal(store_hurry_payment(store, slice_of(second.idempotency_key),
-	                                     slice_of(second.sale_id), shop->now_us, NULL),
+	assert_int_equal(store_expedite_payment(store, slice_of(second.idempotency_key),
+	                                        slice_of(second.sale_id), shop->now_us, NULL),
 	                 OK);
 	assert_int_equal(claim(shop, "a", &first), OK);
 	assert_true(first.waiting);
@@ -180,14 +180,14 @@ TEST_CASE(one_payment_of_two_can_go_back)
 	                               .currency = slice_of("EUR")};
 	struct purchase_outcome outcome;
 	assert_int_equal(
-		store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
+		store_change_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
 	assert_false(outcome.changed);
 	assert_int_equal(outcome.state, PURCHASE_PAID);
 	assert_int_equal(balance_of(shop), 13);
 	order.sale_id = slice_of("");
 	order.reference = "pi_1";
 	assert_int_equal(
-		store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
+		store_change_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
 	assert_int_equal(outcome.state, PURCHASE_REFUNDED);
 	assert_int_equal(balance_of(shop), 3);
 }
@@ -212,7 +212,7 @@ TEST_CASE(a_part_taken_back_changes_nothing)
 		order.currency = slice_of(rows[i].currency);
 		error_clear(&error);
 		assert_int_equal(
-			store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome, &error),
+			store_change_purchase(shop->sample.store, &order, shop->now_us, &outcome, &error),
 			ERR_REFUSED);
 		const char *said = error_message(&error, LANGUAGE_ENGLISH);
 		assert_non_null(strstr(said, payment.sale_id));
@@ -222,7 +222,7 @@ TEST_CASE(a_part_taken_back_changes_nothing)
 	order.amount_minor = 1210;
 	order.currency = slice_of("EUR");
 	assert_int_equal(
-		store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
+		store_change_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
 	assert_int_equal(outcome.state, PURCHASE_REVERTED);
 	assert_int_equal(balance_of(shop), 3);
 }

@@ -12,10 +12,10 @@
 #include "registering.h"
 #include "sample.h"
 #include "store/accounts/accounts.h"
-#include "store/internal.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
+#include "store/store_internal.h"
 
 #define HISTORIES 12
 #define STEPS 260
@@ -345,7 +345,7 @@ static void step_act(struct history *history)
 	}
 	arm(history);
 	struct purchase_outcome outcome;
-	int result = store_act_on_purchase(history->sample.store, &order, history->sample.now_us,
+	int result = store_change_purchase(history->sample.store, &order, history->sample.now_us,
 	                                   &outcome, NULL);
 	if (settle(history, result, refused ? ERR_REFUSED : OK, &next) && !result) {
 		assert_int_equal(outcome.balance, next.balance);
@@ -692,9 +692,9 @@ static void begin(struct history *history)
 	char id[ID_SIZE];
 	memset(history, 0, sizeof *history);
 	arena_init(&history->arena, (size_t)64 << 20);
-	sample_make_directory(&history->sample);
+	sample_create_directory(&history->sample);
 	if (server_url)
-		sample_make_schema(&history->sample, server_url);
+		sample_create_schema(&history->sample, server_url);
 	struct db_options options = {.url = history->sample.url, .create = true};
 	assert_int_equal(store_open(&options, &history->sample.store, NULL), OK);
 	history->sample.now_us = START;

@@ -431,12 +431,12 @@ TEST_CASE(test_a_long_replay_goes_in_pieces_and_is_taken_up_again)
 	struct replay_range range = {REPLAY_FAILED, INT64_MIN, INT64_MAX};
 	struct replay_place place = {0};
 	assert_int_equal(
-		store_replay_piece(fixture->sample.store, id, &range, now_us, &place, &fixture->error), OK);
+		store_replay_batch(fixture->sample.store, id, &range, now_us, &place, &fixture->error), OK);
 	assert_true(place.queued == 0 && place.more);
 	place = (struct replay_place){0};
 	range = (struct replay_range){REPLAY_MISSED, now_us + 1, now_us + 1200};
 	assert_int_equal(
-		store_replay_piece(fixture->sample.store, id, &range, now_us, &place, &fixture->error), OK);
+		store_replay_batch(fixture->sample.store, id, &range, now_us, &place, &fixture->error), OK);
 	assert_int_equal(place.queued, 499);
 	assert_true(place.more);
 	/* Interrupted, and requested again. */
@@ -445,7 +445,7 @@ TEST_CASE(test_a_long_replay_goes_in_pieces_and_is_taken_up_again)
 	for (int pieces = 0; place.more; pieces++) {
 		assert_true(pieces < 3);
 		assert_int_equal(
-			store_replay_piece(fixture->sample.store, id, &range, now_us, &place, &fixture->error),
+			store_replay_batch(fixture->sample.store, id, &range, now_us, &place, &fixture->error),
 			OK);
 	}
 	assert_int_equal(place.queued, 700);
@@ -466,7 +466,7 @@ TEST_CASE(test_what_is_replayed_and_what_is_new_go_in_turns)
 	add_endpoint(fixture, NULL);
 	struct replay_range range = {REPLAY_MISSED, INT64_MIN, INT64_MAX};
 	struct replay_place place = {0};
-	assert_int_equal(store_replay_piece(fixture->sample.store, slice_of(fixture->endpoint_id),
+	assert_int_equal(store_replay_batch(fixture->sample.store, slice_of(fixture->endpoint_id),
 	                                    &range, fixture->sample.now_us, &place, &fixture->error),
 	                 OK);
 	fixture->sample.now_us += US_PER_SECOND;

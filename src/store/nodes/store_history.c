@@ -1,0 +1,44 @@
+/* The last round of the store, for rollback detection, and the rollbacks that an operator
+ * accepted. */
+#include "store/events/segments.h"
+#include "store/transaction.h"
+
+int store_read_round_roots(struct store *store, int64_t round, int64_t *ret_last,
+                           struct sha256 *ret_last_root, bool *ret_present, struct sha256 *ret_root,
+                           struct error *error)
+{
+	struct db_connection *connection = begin_read(store, &error);
+	struct db_query *query =
+		db_query(connection, "SELECT round, root FROM seal_rounds WHERE round = $1"
+	                         " OR round = (SELECT MAX(round) FROM seal_rounds) ORDER BY round");
+	db_bind_integer(query, round);
+	*ret_last = 0;
+	*ret_last_root = (struct sha256){{0}};
+	*ret_present = false;
+	while (db_step(query)) {
+		*ret_last = db_integer(query, 0);
+		*ret_last_root = store_sha256(db_blob(query, 1));
+		if (*ret_last == round) {
+			*ret_present = true;
+			*ret_root = *ret_last_root;
+		}
+	}
+	return end_read(connection, db_end(query, error));
+}
+
+int store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
+                          struct error *error)
+{
+	struct db_connection *connection = begin_write(store, &error);
+	struct db_query *query =
+		db_query(connection, "INSERT INTO rollbacks (accepted_at, node, round, root, known_round,"
+	                         " known_root, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)");
+	db_bind_integer(query, rollback->accepted_at_us);
+	db_bind_string(query, rollback->node);
+	db_bind_integer(query, rollback->round);
+	db_bind_blob(query, &rollback->root, sizeof rollback->root);
+	db_bind_integer(query, rollback->known_round);
+	db_bind_blob(query, &rollback->known_root, sizeof rollback->known_root);
+	db_bind_text(query, rollback->reason);
+	return end_write(connection, db_execute(query, NULL, error), error);
+}
