@@ -127,7 +127,8 @@ static bool take_next(struct fair_queue *turns, struct fair_queue_owner *owner,
 
 /* A served owner moves to the end of the ring. So the owners of a round are adjacent there, and the
  * next round begins with the first of them that has more items. */
-size_t fair_queue_take(struct fair_queue *turns, size_t max, fair_queue_choose *choose, void *context)
+size_t fair_queue_take(struct fair_queue *turns, size_t max, fair_queue_choose *choose,
+                       void *context)
 {
 	size_t taken = 0;
 	struct fair_queue_owner *begin = turns->ring.next;

@@ -26,7 +26,8 @@ struct fair_queue_owner {
 	/* Private to turns.c: */
 	struct fair_queue_item *first;
 	struct fair_queue_item **end;
-	struct fair_queue_item **from; /* where the current run continues; earlier items were not chosen */
+	struct fair_queue_item *
+		*from; /* where the current run continues; earlier items were not chosen */
 	uint64_t run;
 	struct fair_queue_owner *next, *previous; /* ring of owners with queued items */
 	struct fair_queue_owner *chain;           /* hash chain, or free list */
@@ -62,7 +63,8 @@ enum fair_queue_choice {
 typedef enum fair_queue_choice fair_queue_choose(void *context, struct fair_queue_item *turn);
 /* Takes up to `max` items: one of each owner, then another of each owner that has more, and so on.
  * Returns the number taken. */
-size_t fair_queue_take(struct fair_queue *turns, size_t max, fair_queue_choose *choose, void *context);
+size_t fair_queue_take(struct fair_queue *turns, size_t max, fair_queue_choose *choose,
+                       void *context);
 /* Ends a taken item that was counted in `busy`. */
 void fair_queue_end(struct fair_queue *turns, struct fair_queue_owner *owner);
 

@@ -17,7 +17,7 @@ struct sealing {
 	size_t round_blocks;         /* maximum per round; ROUND_BLOCKS_MAX, less in tests */
 	int_fast64_t registered;     /* events registered when the last block was started */
 	struct sha256 *leaves;       /* leaves of one segment */
-	struct quarantine apart;          /* quarantine of chains that cannot be sealed */
+	struct quarantine apart;     /* quarantine of chains that cannot be sealed */
 	size_t new_quarantined;      /* chains added in the current pass */
 	bool chain_failed;       /* a chain failed in the current pass, for the first time or again */
 	size_t ahead_count;      /* chains too far ahead of the clock in the current pass */

@@ -34,7 +34,8 @@
 /* Maximum memory for one body: a chunk of a form, or a JSON body (with a terminating NUL). */
 #define BODY_HELD_MAX (UPLOAD_CHUNK + UPLOAD_SLACK + 1)
 
-#define BODY_DISCARD_MAX ((uint64_t)512 * 1024)  /* read of a refused body to keep the connection  \
+#define BODY_DISCARD_MAX                                                                           \
+	((uint64_t)512 * 1024)                       /* read of a refused body to keep the connection  \
 	                                              */
 #define DISCARD_MAX ((uint64_t)32 * 1024 * 1024) /* read after an immediate answer */
 

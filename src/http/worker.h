@@ -14,7 +14,7 @@ struct worker_pool;
 
 struct task {
 	void (*run)(struct task *task);
-	uint64_t owner;   /* owner in the fair queue; 0: none, bounded only by the total */
+	uint64_t owner;              /* owner in the fair queue; 0: none, bounded only by the total */
 	struct fair_queue_item turn; /* used by the queue */
 };
 

@@ -41,7 +41,8 @@ static size_t make_room(struct quarantine *apart)
 	return oldest;
 }
 
-unsigned quarantine_add(struct quarantine *apart, int64_t account, int64_t chain, int64_t monotonic_us)
+unsigned quarantine_add(struct quarantine *apart, int64_t account, int64_t chain,
+                        int64_t monotonic_us)
 {
 	size_t at = find(apart, account, chain);
 	if (at == apart->count) {

@@ -27,7 +27,8 @@ bool quarantine_has(const struct quarantine *apart, int64_t account, int64_t cha
 bool quarantine_is_waiting(const struct quarantine *apart, int64_t account, int64_t chain,
                            int64_t monotonic_us);
 /* Records a failure. Returns the number of consecutive failures. */
-unsigned quarantine_add(struct quarantine *apart, int64_t account, int64_t chain, int64_t monotonic_us);
+unsigned quarantine_add(struct quarantine *apart, int64_t account, int64_t chain,
+                        int64_t monotonic_us);
 /* Removes the chain after a success. Returns whether it was in quarantine. */
 bool quarantine_remove(struct quarantine *apart, int64_t account, int64_t chain);
 /* Returns the number of chains that failed within the last hour. */

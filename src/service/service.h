@@ -175,7 +175,7 @@ struct pending_registration {
 	void (*done)(struct pending_registration *pending);
 	void *context;
 	struct fair_queue_item turn; /* link in the queue */
-	bool is_waiting;  /* in a queue */
+	bool is_waiting;             /* in a queue */
 };
 /* Queues a registration. ERR_UNAVAILABLE: the node is stopping, the sequencer's queue is full
  * (16,384), or the account has used its share of the queue. */

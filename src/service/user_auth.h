@@ -20,8 +20,9 @@
 #define USER_AUTH_IDLE_US (30 * 60 * US_PER_SECOND)
 #define USER_AUTH_RECENT_US (10 * 60 * US_PER_SECOND) /* sign-in age for sensitive operations */
 #define USER_AUTH_LINKS_PER_HOUR 5                    /* to one user, per kind of browser */
-#define USER_AUTH_UNKNOWN_PER_HOUR 20 /* maximum links to one user requested by unknown browsers   \
-	                                   */
+#define USER_AUTH_UNKNOWN_PER_HOUR                                                                 \
+	20 /* maximum links to one user requested by unknown browsers                                  \
+	    */
 #define USER_AUTH_INVITATIONS_PER_HOUR 20 /* maximum invitations of one account, by its users */
 
 /* Path of a link below service.public_url; the secret follows it. */
