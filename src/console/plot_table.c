@@ -27,9 +27,10 @@ static void add_value(struct buf *out, struct slice column, int64_t value, enum 
 	buf_add_text(out, "</td>");
 }
 
-static struct slice sum_name(enum language language)
+/* Returns the name of the column of sums, which is the same in both languages. */
+static struct slice sum_name(void)
 {
-	return slice_of(language == LANGUAGE_SPANISH ? "Total" : "Total");
+	return slice_of("Total");
 }
 
 static bool has_sum(const struct plot *plot)
@@ -49,7 +50,7 @@ static void add_row(const struct plot *plot, size_t day, struct buf *out)
 		sum += value == PLOT_NONE ? 0 : value;
 	}
 	if (has_sum(plot))
-		add_value(out, sum_name(plot->language),
+		add_value(out, sum_name(),
 		          sum > INT64_MAX    ? INT64_MAX
 		          : sum < -INT64_MAX ? -INT64_MAX
 		                             : (int64_t)sum,
@@ -67,7 +68,7 @@ int plot_table(const struct plot *plot, struct buf *out)
 	for (size_t i = 0; i < plot->series_count; i++)
 		add_head(out, plot->series[i].name);
 	if (has_sum(plot))
-		add_head(out, sum_name(plot->language));
+		add_head(out, sum_name());
 	buf_add_text(out, "</tr></thead><tbody>");
 	for (size_t day = plot->days; day-- > 0;)
 		add_row(plot, day, out);

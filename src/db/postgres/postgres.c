@@ -258,8 +258,9 @@ const char pg_write_something[] = "SELECT pg_logical_emit_message(true, 'constan
 static void note_commit(struct pg_connection *connection, const PGresult *result, int64_t sent_us)
 {
 	(void)sent_us;
-	/* libpq takes no const here, and does not change it. */
-	connection->committed = strcmp(PQcmdStatus((PGresult *)(uintptr_t)result), "COMMIT") == 0;
+	PGresult *own; /* libpq takes no const here, but does not change the result */
+	memcpy(&own, &result, sizeof own);
+	connection->committed = strcmp(PQcmdStatus(own), "COMMIT") == 0;
 }
 
 void pg_send_commit(struct pg_connection *connection)
