@@ -351,7 +351,7 @@ def test_a_stranger_verifies_the_record_and_finds_nobody_rewrote_it(service, tmp
     changed.write_text(changed.read_text().replace("account create", "account delete"))
     status, told = verify(service, *proofs.iterdir())
     assert status == 1 and [found["path"] for found in told["findings"]
-                            if "no evidence record" in found["what"]] == [str(changed)]
+                            if "none of the given evidence records covers the file" in found["what"]] == [str(changed)]
     assert service.run("audit", "export", "-o", tmp_path / "again", "--proofs", proofs).returncode == 2
 
 

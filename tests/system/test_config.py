@@ -126,7 +126,7 @@ def test_what_a_start_refuses_is_found_before(tmp_path, held):
 def test_an_address_that_has_no_passkeys_is_warned_of(tmp_path, address, works):
     found = findings(*basics(tmp_path / "data", service__public_url=address), expected=0)
     warned = [one["warning"] for one in found if one["setting"] == "service.public_url"]
-    assert (warned == []) == works and all("they need https and a name" in one for one in warned)
+    assert (warned == []) == works and all("They require https and a host name" in one for one in warned)
 
 
 def test_a_directory_of_somebody_else(tmp_path):

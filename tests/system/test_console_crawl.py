@@ -23,7 +23,7 @@ MARK = "zanzibar"  # in every name, text and address of the other account
 def tables():
     """Paths without /console: of pages, of forms, of exports."""
     found = {"page": set(), "form": set(), "export": set()}
-    for file in sorted((ROOT / "src/console").glob("pages*.c")):
+    for file in sorted((ROOT / "src/console").glob("*_tables.c")):
         text = file.read_text()
         names = dict(re.findall(r'#define (\w+)\s+"([^"]*)"', text))
         for kind, rows in re.findall(r"const struct console_(\w+) \w+\[\] = \{(.*?)\n\};", text, re.S):

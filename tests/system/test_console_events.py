@@ -213,8 +213,9 @@ def test_what_is_not_sealed_waits_and_a_content_that_is_lost_is_told(start):
     assert reader.get(f"{page_of(event)}/evidence-record").status == 404
     assert reader.get(f"{page_of(event)}/content").body == "a file"
     (object_file,) = [one for one in service.data.glob("content/event/**/*") if one.is_file()]
-    for change, state, told in ((lambda: object_file.write_bytes(b"a lie!"), "altered", "not what was declared"),
-                                (object_file.unlink, "missing", "not there any more")):
+    for change, state, told in ((lambda: object_file.write_bytes(b"a lie!"), "altered",
+                                 "does not match the declared digest"),
+                                (object_file.unlink, "missing", "no longer available")):
         said = damage(service, change)
         page = reader.get(page_of(event))
         assert page.status == 200 and "This page does not check the content" in page.text() and "a lie" not in page.body

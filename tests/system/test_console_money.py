@@ -54,7 +54,7 @@ def rows(visitor, path):
 def test_a_purchase_by_hand_from_the_page_to_its_credits(service, account, pack, accountant):
     accountant.get("/console/money")
     assert SAFE in accountant.body and "<script>alert" not in accountant.body
-    assert "40.00 EUR" in shown(accountant) and "which is 21.00 %" in shown(accountant)
+    assert "40.00 EUR" in shown(accountant) and "tax rate of this account is 21.00 %" in shown(accountant)
     assert "10 credits" in shown(accountant) and "figcaption" in accountant.body
     accountant.send("/console/money/buy", pack=pack["pack_id"])
     made = purchases(service, account)[0]

@@ -68,7 +68,7 @@ def test_the_answer_is_that_of_the_interface(service):
     assert "first" in developer.body and "&#39;" not in event["client_ref"]
     assert html.escape('{"b": 1.0,\n\t"a": "ñ"}') in developer.body, "what was typed stays"
     again = tried(developer, channel, '{"a": "ñ", "b": 1}', "first")
-    assert again == (200, event) and "registered before" in " ".join(developer.text().split())
+    assert again == (200, event) and "was already registered" in " ".join(developer.text().split())
     assert channel.test.register({"a": "ñ", "b": 1}, "first").expect(200).json == event, "and so it is with a key"
     assert service.admin("account", "show", channel.account_id)["balance"] == before
     acts = service.admin("audit", "list", "--account", channel.account_id, "--operation", "event try")["data"]

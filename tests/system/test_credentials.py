@@ -79,7 +79,7 @@ def test_secrets_are_read_from_what_the_supervisor_hands_over(outside, tmp_path)
     deployed = Deployed(tmp_path / "node", outside.wanted)
     with contextlib.ExitStack() as ending:
         ending.callback(deployed.close)
-        with pytest.raises(NotStarted, match="mail.password: no credentials are handed over"):
+        with pytest.raises(NotStarted, match="mail.password: the supervisor provides no credentials"):
             deployed.add()
         node = deployed.add(environment=given)
         assert node.run("config", "check").returncode == 0

@@ -155,7 +155,7 @@ def test_a_step_that_fails_has_its_code_and_what_it_said(live, tmp_path):
     missing = verify(tmp_path / "missing.zip", trust=live.trust, expected=2)["findings"][0]
     assert (missing["code"], missing["severity"]) == ("file.not_readable", "unchecked")
     assert missing["detail"] == "cannot open: No such file or directory"
-    assert missing["what_es"] == f"no se pudo leer: {missing['detail']}"
+    assert missing["what_es"] == f"no se pudo leer el fichero: {missing['detail']}"
 
 
 def members(node):
@@ -312,7 +312,7 @@ def test_an_altered_receipt_proves_nothing_against_genuine_evidence(channel, liv
     result = verify(live.archive, trust=live.trust, options=["--receipt", path], expected=2)
     (finding,) = result["findings"]
     assert finding["path"] == str(path)
-    assert f"acknowledged: {member}; one of the two is not genuine" in finding["what"]
+    assert f"acknowledged event: {member}; the archive or the receipt is not genuine" in finding["what"]
     assert result["trusted"] is True
 
 

@@ -218,7 +218,8 @@ def test_a_record_is_verified_with_what_it_covers(sealed, archive, tmp_path):
     verify(data, expected=2)
     data.write_bytes(data.read_bytes().replace(b'"v":1', b'"v":2'))
     result = verify(output, data, expected=1)
-    assert any("no evidence record" in finding["what"] for finding in result["findings"])
+    assert any("none of the given evidence records covers the file" in finding["what"]
+               for finding in result["findings"])
 
 
 def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
@@ -239,8 +240,9 @@ def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
     assert as_of(last, 0)["as_of"] == last
     as_of(end, 1)
     ended = as_of("9998-01-01T00:00:00Z", 1)
-    assert any("expired" in finding["what"] for finding in ended["findings"])
-    assert any("ended" in finding["what"] for finding in ended["findings"])
+    assert any("has expired" in finding["what"] for finding in ended["findings"])
+    assert any("the certificate of the newest timestamp expired at 2" in finding["what"]
+               for finding in ended["findings"])
     before = as_of("2020-01-01T00:00:00+01:00", 2)
     assert before["as_of"] == "2019-12-31T23:00:00.000000Z" and not before["evidence_records"]
     assert any("the file was issued at" in finding["what"] for finding in before["findings"])

@@ -83,7 +83,8 @@ def test_the_last_channel_works_and_the_next_is_refused(own):
     early = own.new_channel()
     change(own, renumbered(own, early, CHANNELS - 1))
     assert used(own, "channels") > 0.99
-    eventually(lambda: warned(own, f"{CHANNELS - 1} of the {CHANNELS} channels"), "it is warned of")
+    eventually(lambda: warned(own, f"{CHANNELS - 1} of at most {CHANNELS} channels of the store are used"),
+               "it is warned of")
     last = own.new_channel(account_id=early.account_id)
     assert number_of(own, last) == CHANNELS
     for channel in (early, last):

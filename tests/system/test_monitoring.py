@@ -121,7 +121,7 @@ def test_what_runs_is_told(service):
     assert labels == {"version": run("version").stdout.split()[1],
                       "schema": labels["schema"], "store": service.settings.get(
                           "store.url", "sqlite:").partition(":")[0]}
-    assert re.fullmatch(r"\d{3}-[a-z-]+", labels["schema"])
+    assert re.fullmatch(r"\d{3}-[a-z][a-z0-9.-]*", labels["schema"])
     assert 0 < sample(service, "process_resident_memory_bytes") < \
         sample(service, "process_virtual_memory_bytes")
     assert 0 < sample(service, "process_open_fds") < sample(service, "process_max_fds")

@@ -541,7 +541,7 @@ def test_a_renderer_that_does_not_start_is_told_at_the_start(tmp_path, command):
                         encoding="ascii")
     done = start(command)
     assert done.returncode == 2
-    assert f"{renderer}, cannot be used: renderer: libpango is gone" in done.stderr
+    assert f"The report renderer {renderer} is not usable: renderer: libpango is gone" in done.stderr
     # What draws nothing needs none.
     assert subprocess.run([program, "config", "print"], capture_output=True,
                           check=False).returncode == 0
@@ -687,7 +687,7 @@ def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
     assert line["object"] == str(name)
     assert noted() == [], "it is none to rely on"
     (line,) = service.logged(lambda line: line["event"] == "backup_not_recorded")
-    assert "lacks 1 objects" in line["cause"]
+    assert "1 objects that the store references are missing" in line["cause"]
     done = run("store", "backup", tmp_path / "alone", "--no-content", "--json", *service.chosen())
     assert done.returncode == 0 and noted(), "of the database, as it was asked for"
     restored = Service(tmp_path / "other", prepared=False)

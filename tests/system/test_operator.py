@@ -251,9 +251,9 @@ def opened(path):
         os.close(watch)
 
 
-@pytest.mark.parametrize("held, why", [("pkcs11", "refuses the PIN"),
-                                       ("pkcs12", "another passphrase"),
-                                       ("encrypted", "another passphrase")])
+@pytest.mark.parametrize("held, why", [("pkcs11", "rejected the PIN"),
+                                       ("pkcs12", "wrong passphrase"),
+                                       ("encrypted", "wrong passphrase")])
 def test_another_passphrase_is_refused_plainly(tmp_path, world, held, why):
     signer = world.pki.signer(f"{held}-locked", held)
     wrong = tmp_path / "wrong"
@@ -335,7 +335,7 @@ def test_a_list_that_is_too_large_for_a_signature(tmp_path, world):
         channel.live.register({"n": 1}).expect(201)
         files = certify(channel, 1, 1, tmp_path / "below")
         lacking = node.logged(lambda line: line["event"] == "signature_level_missed")
-        assert all("a signature holds 8388608" in line["cause"] for line in lacking), lacking
+        assert all("a signature holds at most 8388608" in line["cause"] for line in lacking), lacking
         done = run("verify", "--json", "--trust", world.pki.root, *files)
         result = json.loads(done.stdout)
         assert done.returncode == 0 and result["trusted"], done.stdout + done.stderr
@@ -483,11 +483,11 @@ def test_a_token_that_goes_away_stops_certifications_alone(tmp_path, world):
         tokens.mkdir()
         ending.callback(lambda: away.exists() and shutil.rmtree(tokens))
         waiting = channel.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
-        eventually(lambda: "certifications wait: the signing key: no token is as" in
+        eventually(lambda: "certifications wait: the signing key: no token matches the pkcs11: URI" in
                    service.ready(), "it says so")
         assert node.metric("signer_can_sign") == 0 and node.metric("signer_ready") == 1
         (line,) = node.logged(lambda line: line["event"] == "signing_key_failed")
-        assert line["level"] == "error" and "no token is as" in line["cause"]
+        assert line["level"] == "error" and "no token matches the pkcs11: URI" in line["cause"]
         # Whoever registers does not notice, and is sealed.
         event = channel.live.register({"n": 2}).expect(201).json
         channel.live.sealed(event["event_id"])
@@ -510,7 +510,7 @@ def test_without_its_token_it_ends_at_once_and_starts_when_it_is_back(tmp_path, 
         tokens.rename(away)
         ending.callback(lambda: away.exists() and away.rename(tokens))
         assert node.stop() == 0, "nothing waits for it"
-        with pytest.raises(NotStarted, match="ended with 1:(.|\n)*tells no tokens|no token is as"):
+        with pytest.raises(NotStarted, match="ended with 1:(.|\n)*does not list its tokens|no token matches"):
             node.start()
         assert check(node).returncode == 1
         away.rename(tokens)

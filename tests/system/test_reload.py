@@ -141,7 +141,7 @@ def test_a_file_with_faults_changes_nothing(reloading):
                      text="[rate]\nlvie = 1\n[log]\nlevel = loud\n")
     told = reloading.logged(lambda line: line["event"] == "configuration_rejected", 2)
     assert {line["origin"].rpartition(":")[0] for line in told} == {str(reloading.file)}
-    assert any("near it is rate.live" in line["problem"] for line in told)
+    assert any("did you mean rate.live" in line["problem"] for line in told)
     assert any(line["setting"] == "log.level" for line in told)
     answer = reloading.get("/v1/channel", X_SVC_Api_Key=key)
     assert answer.status == 200 and answer.headers["RateLimit-Limit"] == "400000"

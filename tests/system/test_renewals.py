@@ -373,7 +373,7 @@ def test_a_lost_generation(mortal, start, tmp_path):
     result = judged_whole(late, trust)
     assert result["checked"]["renewals"] == 0
     (what,) = ended(result)
-    assert what.startswith("the timestamps of 1 of 1 segments"), what
+    assert what.startswith("the certificates of the timestamps of 1 of 1 segments had expired"), what
     ers, data = event_files(channel.live, event["event_id"], tmp_path)
     result = verify(ers, data, trust=trust, expected=1)
     assert "expired" in json.dumps(result["findings"]), result["findings"]

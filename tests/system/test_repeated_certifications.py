@@ -243,7 +243,7 @@ def test_stored_bytes_are_counted_and_bounded(start):
     with pytest.raises(Refused) as refused:
         service.admin("store", "check")
     problems = json.loads(refused.value.done.stdout)["problems"]
-    assert any(f"account {channel.account_id}: " in problem and "stored bytes" in problem for problem in problems)
+    assert any(f"account {channel.account_id}: " in problem and "stored_bytes is" in problem for problem in problems)
 
 
 def test_few_large_events_among_many_small_ones(start):

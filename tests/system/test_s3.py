@@ -344,7 +344,7 @@ def test_a_backup_moves_to_another_place(s3, start_on, tmp_path):
 @pytest.mark.parametrize("url, sentence", [
     ("s3://Evidence/x", "'Evidence' is not a valid S3 bucket name"),
     ("s3://evidence/x?endpoint=minio:9000", "endpoint must be https://HOST[:PORT]"),
-    ("s3://evidence?key=secret", "'key=secret' cannot"),
+    ("s3://evidence?key=secret", "The parameter 'key=secret' of the s3: address is not valid"),
     ("s4://evidence", "It must be file:DIRECTORY or s3://BUCKET/PREFIX?endpoint=URL"),
     ("s3://evidence", "content.access_key: must be set for an s3: address"),
 ])

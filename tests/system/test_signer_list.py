@@ -116,13 +116,14 @@ def test_what_a_stolen_key_signs_after_its_end_is_not_valid_offline(start, tmp_p
     code, told = verify(keep(tmp_path, "before.zip", before), both, new_list)
     assert code == 2 and "one of the two lists of signers is false" in whats(told), told
     # What the thief lists helps only without the service's own list.
-    for others, why in (([late_list], "the key that signed it was no longer in force"),
+    for others, why in (([late_list], "according to another given list, the key that signed it was no "
+                                      "longer in force"),
                         ([false_list], "a newer given list contradicts it")):
         for lists in ([new_list, *others], [*others, new_list]):
             code, told = verify(tmp_path / "after.zip", both, *lists)
             assert code == 1 and "the key ended" in whats(told), told
             code, told = verify(tmp_path / "own.zip", both, *lists)
-            assert code == 2 and f"does not count: {why}" in whats(told), told
+            assert code == 2 and f"this list of signers was ignored: {why}" in whats(told), told
     # The older one agrees, and says less.
     assert verify(tmp_path / "own.zip", both, old_list, new_list)[0] == 0
     assert verify(tmp_path / "own.zip", both, old_list)[0] == 0
@@ -134,8 +135,8 @@ def test_a_list_that_cannot_be_believed_leaves_it_open(start, tmp_path):
     archive = keep(tmp_path, "own.zip", certify(service.new_channel().live, "own")[0])
     trust = service.data / "trust.pem"
     altered = keep(tmp_path, "altered.p7m", answer.body.replace(b'"v":1', b'"v":2'))
-    for given, why in ((altered, "the content was altered"), (trust, "does not count"),
-                       (tmp_path / "none", "does not count")):
+    for given, why in ((altered, "the content was altered"), (trust, "this list of signers was ignored"),
+                       (tmp_path / "none", "this list of signers was ignored")):
         code, told = verify(archive, trust, given)
         assert code == 2 and why in whats(told), told
     other = start()

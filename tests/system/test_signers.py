@@ -43,12 +43,12 @@ def test_what_is_not_fit_is_refused_at_start_and_by_config_check(tmp_path, what,
 def test_a_key_that_others_may_read_or_of_another_certificate_is_refused(tmp_path, pki):
     mine, other = pki.signer("mine"), pki.signer("other")
     with operators(tmp_path, pki, {**mine, "signer.chain": other["signer.chain"]}) as service:
-        assert "is not of the key" in service.refused()
-        assert "is not of the key" in check(service).stderr
+        assert "does not belong to the key" in service.refused()
+        assert "does not belong to the key" in check(service).stderr
         service.set(mine)
         pki.path("mine.key").chmod(0o640)
-        assert "others than its owner" in service.refused()
-        assert "others than its owner" in check(service).stderr
+        assert "users other than its owner" in service.refused()
+        assert "users other than its owner" in check(service).stderr
         pki.path("mine.key").chmod(0o600)
         done = check(service)
         assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ def test_the_next_key_is_looked_at_too(tmp_path, pki):
 def test_certifications_wait_while_the_certificate_has_expired(tmp_path, pki):
     with operators(tmp_path, pki, pki.signer("short", ends=40)) as service:
         service.start()
-        assert "ends on" in service.warnings(), "warned 30 days before"
+        assert "expires on" in service.warnings(), "warned 30 days before"
         (line,) = service.logged(lambda line: line.get("event") == "certificate_expiring")
         assert "CN=short" in line["subject"]
         assert service.metric("signer_can_sign") == 1
@@ -206,7 +206,7 @@ def test_a_lost_key(tmp_path, pki):
         if LOOKS_INTO_THE_STORE:
             done = check(service)
             assert done.returncode == 1 and "1 problem" in done.stderr and pki.sha256("lost") in done.stderr
-        reason = command_of("lost-key.md", service)
+        reason = command_of("operate/runbooks/lost-key.md", service)
         assert check(service).returncode == 0
         service.start()
         assert service.certify("b") == pki.sha256("found")

@@ -694,7 +694,7 @@ def test_a_certificate_that_ends_is_told(tmp_path, authority):
     try:
         one.start()
         ready = eventually(lambda: one.monitor("/readyz")[1], "it answers")
-        assert "service.tls_certificate" in ready and "ends on" in ready
+        assert "service.tls_certificate" in ready and "expires on" in ready
         assert [line for line in one.logged(lambda line: line["event"] == "certificate_expiring")
                 if line["subject"] == "service.tls_certificate"]
         done = one.run("config", "check")

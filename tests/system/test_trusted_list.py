@@ -230,7 +230,7 @@ def test_a_list_that_was_changed_is_refused(evidence, scheme, ask, before, after
     if after.endswith(b"<!-- -->"):  # comments are not part of what is signed, and change nothing
         assert standing(ask(changed), "authorities")["standing"] == "qualified"
     else:
-        refused(ask, changed, "not good")
+        refused(ask, changed, "the trusted list has an invalid signature")
 
 
 def test_a_signature_that_does_not_cover_all_is_refused(evidence, scheme, ask):

@@ -404,7 +404,7 @@ def test_a_page_with_little_memory_says_what_it_takes(start):
     """Not 503, after which the same would happen again."""
     service = start(http__body_memory=16)
     text = words(Client(service).get("/verify", headers=HTML).expect(200))
-    assert "At most 3 MiB" in text
+    assert "Maximum size: 3 MiB." in text
     assert check(Client(service), bytes(8 * 1024 * 1024)).status == 413
 
 

@@ -341,4 +341,4 @@ def test_the_drill_of_the_documentation(backup, tmp_path):
         printed.seek(0)
         text = printed.read()
     assert code == 0, text
-    assert "The copy is read-only" in text and "quiet since" in text and "on waking" in text, text
+    assert "The copy is read-only" in text and "read-only copy since" in text and "on waking" in text, text

@@ -112,7 +112,7 @@ TEST_CASE(test_more_than_the_limits_are_refused)
 	memset(large, ' ', sizeof large);
 	assert_int_equal(signer_list_read(&arena, slice_make(large, sizeof large), &found, &error),
 	                 ERR_INVALID_EVIDENCE);
-	assert_non_null(strstr(error.cause, "larger"));
+	assert_non_null(strstr(error.cause, "too large"));
 }
 
 /* A list that is cut anywhere, or has any byte changed or added, is a different list or invalid. */

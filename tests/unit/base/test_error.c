@@ -135,7 +135,7 @@ TEST_CASE(test_fields_are_named)
 	assert_string_equal(error_field("max", field), FIELD("max"));
 	error_set(&error, ERR_USAGE, MSG_ADMIN_ONE_OF, FIELD("since"), field, NULL);
 	error_name_fields(&error, name_loudly, "context");
-	assert_string_equal(error.english, "Give either since! or max!, and not both.");
+	assert_string_equal(error.english, "Specify either since! or max!, not both.");
 	assert_string_equal(error.spanish, "Indique since¡! o max¡!, pero no ambos.");
 	/* Not longer than a sentence, and without partial characters. */
 	for (size_t i = 0; i + 3 < ERROR_MESSAGE_MAX; i += 3)

@@ -171,7 +171,7 @@ TEST_CASE(a_closed_list_tells_what_was_before)
 	     "the list was closed before"},
 		{CLOSED, GRANTED, "2024-01-01T00:00:00Z", LIST_STATUS_UNKNOWN,
 	     "the list was closed before"},
-		{CLOSED, GRANTED, "2017-01-01T00:00:00Z", LIST_STATUS_NOT_QUALIFIED, "not on the list yet"},
+		{CLOSED, GRANTED, "2017-01-01T00:00:00Z", LIST_STATUS_NOT_QUALIFIED, "not yet on the list"},
 		{NEXT, GRANTED, "2024-01-01T00:00:00Z", LIST_STATUS_QUALIFIED, "a qualified"},
 	};
 	const struct pki_identity *path[] = {&leaf};

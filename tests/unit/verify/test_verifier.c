@@ -78,7 +78,7 @@ TEST_CASE(it_opens_no_file_of_the_disk)
 		skip();
 	assert_int_equal(verifier_check(file, fixture.roots.signers, &said, &error), OK);
 	buf_add_byte(&said, 0);
-	assert_non_null(strstr(said.data, "cannot be opened: Permission denied"));
+	assert_non_null(strstr(said.data, "cannot open: Permission denied"));
 }
 
 /* It does not start without the sandbox, because it could then read any file. */

@@ -82,7 +82,8 @@ TEST_CASE(whole_archives_are_valid)
 		                               "the file contains no revocation data"),
 		                 !test);
 		assert_true(fixture_finds(&result, VERIFY_WARNING, "",
-		                          test ? "no probative value" : "development authority"));
+		                          test ? "without timestamps or probative value"
+		                               : "development authority"));
 		assert_true(test ? result.checked.segments == 0 : result.checked.segments > 0);
 		verify_result_free(&result);
 
@@ -253,7 +254,7 @@ TEST_CASE(faults_are_named_where_they_are)
 		const char *where, *what;
 	} cases[] = {
 		{FAULT_EVENT_FOREIGN, "seals/seals-000001.ndjson.gz line 2 member seal.chain_hash_last",
-	     "not the chain hash of the segment's last event"},
+	     "not the chain hash of the last event of the segment"},
 		{FAULT_RECEIVED_BEFORE,
 	     "events/events-000001.ndjson.gz line 2 sequence 3 member received_at", "earlier"},
 		{FAULT_CONFIG_HASH, "events/events-000001.ndjson.gz line 2 sequence 3 member config_hash",
@@ -261,11 +262,13 @@ TEST_CASE(faults_are_named_where_they_are)
 		{FAULT_UNUSED_CONFIG, "manifest.json", "no event refers to version 2"},
 		{FAULT_PATH, "seals/seals-000001.ndjson.gz line 1 member path", "do not lead"},
 		{FAULT_LEAF, "leaves/leaves-000001.ndjson.gz line 1 member chain_hash",
-	     "previous_chain_hash of the range's first event"},
+	     "previous_chain_hash of the first event of the range"},
 		{FAULT_LEAF, "seals/seals-000001.ndjson.gz line 1 member path", "do not lead"},
 		{FAULT_LEAF_MISSING, "seals/seals-000001.ndjson.gz line 1", "outside the range"},
-		{FAULT_PREVIOUS_TOKEN, "line 2 member seal.previous_token_hash", "of the round before"},
-		{FAULT_PREVIOUS_SEAL, "line 2 member seal.previous_seal_hash", "seal document before"},
+		{FAULT_PREVIOUS_TOKEN, "line 2 member seal.previous_token_hash",
+	     "token of the previous round"},
+		{FAULT_PREVIOUS_SEAL, "line 2 member seal.previous_seal_hash",
+	     "of the previous seal document"},
 		{FAULT_SEGMENT_MISSING, "seals/seals-000001.ndjson.gz line 1 member seal.first_sequence",
 	     "does not continue"},
 		{FAULT_ROUND_ROOT, "rounds/rounds-000001.ndjson.gz line 1", ""},

@@ -296,7 +296,7 @@ TEST_CASE(a_manifest_that_says_otherwise)
 		{MANIFEST, "\"from\":null", "\"from\":\"2026-01-01T00:00:00.000000Z\"", 0, "manifest.json",
 	     "requested_range must contain either two times or two"},
 		{MANIFEST, "[{\"bytes\":", "[{\"bytes\":1", 0, "part.json",
-	     "its size, number, certification or channel is not"},
+	     "number, certification or channel of the part differs from"},
 		{MANIFEST, "\"first_sequence\":", "\"first_sequence\":1", 0, "manifest.json",
 	     "content_parts: the range of content-part-001.zip is"},
 		{MANIFEST, "\"name\":\"content-part-001.zip\"", "\"name\":\"content-part-002.zip\"", 0,
@@ -308,7 +308,7 @@ TEST_CASE(a_manifest_that_says_otherwise)
 		{MANIFEST, "-001.zip\",\"sha256\":\"", NULL, 0, "",
 	     "the part states that it belongs to CERT-2026-0000001"},
 		{MANIFEST, "\"certification_id\":\"CERT", "\"certification_id\":\"CERU", 0, "part.json",
-	     "its size, number, certification or channel is not"},
+	     "number, certification or channel of the part differs from"},
 		{MANIFEST, "\"v\":3", "\"v\":4", 0, "manifest.json",
 	     "member 'v' is missing or its value is not allowed"},
 		{MANIFEST, "\"v\":3", "\"v\":1", 0, "rounds/rounds-000001.ndjson.gz line 1",
@@ -556,7 +556,7 @@ TEST_CASE(another_document_that_says_otherwise)
 {
 	static const struct change changes[] = {
 		{"mimetype", "asic-e", "asic-s", 0, "mimetype",
-	     "the first entry is not 'mimetype' with the content"},
+	     "the first entry must be 'mimetype' with the content"},
 		{"genesis.json", "\"chain\":\"live\"", "\"chain\":\"test\"", 0, "genesis.json",
 	     "or mode of the genesis document differs from the manifest"},
 		{"genesis.json", CHANNEL, OTHER_CHANNEL, 0, "genesis.json",
@@ -577,7 +577,7 @@ TEST_CASE(files_that_stand_in_other_places)
 {
 	static const struct change changes[] = {
 		{"mimetype", "mimetypf", "", 0, "mimetype",
-	     "the first entry is not 'mimetype' with the content"},
+	     "the first entry must be 'mimetype' with the content"},
 		{"README.txt", "README.txx", "", 0, "META-INF/ASiCManifest001.xml",
 	     "the ASiC manifest does not list README.txx with its"},
 		{CONFIG, "config/config-000009.json", "", 0, "META-INF/ASiCManifest001.xml",

@@ -144,7 +144,7 @@ TEST_CASE(a_timestamp_that_passed_an_event_over_is_told)
 	struct verify_result result;
 	make(&plan, &made);
 	const char *path = made.path;
-	expect_of(&path, 1, 0, VERIFY_WARNING, "", "the timestamp before, which does not cover it, is");
+	expect_of(&path, 1, 0, VERIFY_WARNING, "", "not covered by the previous timestamp, 20");
 }
 
 /* Less than an hour, but later than another timestamp that was given in between. */
@@ -349,7 +349,7 @@ TEST_CASE(a_timestamp_before_a_range_by_time_proves_nothing_of_its_begin)
 	struct trust_roots roots = own_roots(&own);
 	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
-	expect_finding(&result, VERIFY_WARNING, "", "before its first and after its last one");
+	expect_finding(&result, VERIFY_WARNING, "", "before the first one and after the last one");
 	verify_result_free(&result);
 	buf_free(&own.pem);
 }
@@ -530,7 +530,7 @@ TEST_CASE(a_certification_has_one_archive)
 /* The events around a range by time, when other archives contain them. */
 TEST_CASE(neighbours_show_whether_a_range_is_whole)
 {
-	static const char open[] = "no event of it is missing";
+	static const char open[] = "no event is missing";
 	struct fixture_plan by_time = TEST(6, 9, FAULT_BY_TIME),
 						too_early = TEST(6, 9, FAULT_FROM_EARLY);
 	struct fixture_plan before = TEST(1, 5, FAULT_NONE), after = TEST(10, 12, FAULT_NONE);
@@ -541,8 +541,8 @@ TEST_CASE(neighbours_show_whether_a_range_is_whole)
 	make(&before, &left);
 	make(&after, &right);
 	const char *paths[] = {range.path, left.path, right.path};
-	expect_of(paths, 1, 0, VERIFY_WARNING, "", "before its first and after its last one");
-	expect_of(paths, 2, 0, VERIFY_WARNING, "", "is missing after its last one");
+	expect_of(paths, 1, 0, VERIFY_WARNING, "", "before the first one and after the last one");
+	expect_of(paths, 2, 0, VERIFY_WARNING, "", "is missing after the last one");
 	verify(paths, 3, 0, &result);
 	assert_false(fixture_finds(&result, VERIFY_WARNING, "", open));
 	verify_result_free(&result);

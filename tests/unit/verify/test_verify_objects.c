@@ -256,11 +256,11 @@ TEST_CASE(nothing_superfluous_is_named)
 	int64_t later_us = fixture.base_us + 2 * US_PER_DAY;
 	add_list(&middle, NULL, -1, later_us);
 	add_list(&middle, NULL, -1, later_us + US_PER_SECOND);
-	assert_shown(where, "superfluous");
+	assert_shown(where, "refers to an object that is not needed");
 	add_list(&middle, NULL, -1, fixture.base_us - US_PER_DAY); /* too old */
-	assert_shown(where, "superfluous");
+	assert_shown(where, "refers to an object that is not needed");
 	add_list(&holder, NULL, -1, later_us); /* did not issue the certificate */
-	assert_shown(where, "superfluous");
+	assert_shown(where, "refers to an object that is not needed");
 }
 
 /* The first token of each round is from another authority and is sufficient. Alone, this one would

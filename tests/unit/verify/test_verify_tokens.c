@@ -155,7 +155,7 @@ TEST_CASE(two_of_one_authority_are_told)
 	fixture.second_stamp = forger_stamp;
 	verify(&made, 0, &result);
 	assert_true(fixture_finds(&result, VERIFY_WARNING, "",
-	                          "the two timestamps of 3 rounds are of one authority"));
+	                          "the two timestamps of 3 rounds come from the same authority"));
 	verify_result_free(&result);
 }
 
