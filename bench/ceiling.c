@@ -1,6 +1,6 @@
 /* What the HTTP library can do here at the most: answers every request at once, with no work and
  * nothing stored, in polling threads and under settings like those of src/http/loop.c. The answer
- * has the size and the headers of a registration's, and is made anew for each request, as headers
+ * has the size and the headers of a registration's. It is composed for each request, as headers
  * that differ force the service to do. Serves until its standard input ends.
  *
  *     bench-ceiling [--port PORT] [--threads N]

@@ -4,9 +4,9 @@
 
 #include "store/store.h"
 
-/* Copies of an account and of one of its channels, as they were when they were new: with it there
- * are `count` channels then, the n-th behind it with a number higher by n, of `accounts` accounts
- * in turn. No account and no channel has a higher number. */
+/* Copies an account and one of its channels, in the state that they had when new. Afterwards there
+ * are `count` channels; the n-th copy has the number of the channel plus n. They are distributed
+ * round-robin over `accounts` accounts. No account and no channel has a higher number. */
 void chains_copy(struct store *store, int64_t account, int64_t channel, long count, long accounts);
 
 #endif

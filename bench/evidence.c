@@ -83,7 +83,7 @@ static uint32_t get(const unsigned char *at, int bytes)
 	return value;
 }
 
-/* Entries stand one behind the other and are not compressed by the ZIP itself. */
+/* Entries follow each other and are not compressed by the ZIP itself. */
 static struct streams find_streams(const char *path)
 {
 	struct stat facts;
@@ -111,7 +111,7 @@ static struct streams find_streams(const char *path)
 	return found;
 }
 
-/* Appends the text at `text`, or leaves it piece by piece where that is NULL. */
+/* Appends the text at `text`, or discards it chunk by chunk if that is NULL. */
 static uint64_t inflate_all(const struct streams *streams, unsigned char *text)
 {
 	static unsigned char chunk[CHUNK_SIZE];

@@ -8,8 +8,8 @@
  * A key of the file (one a line) goes with each request in turn. Every POST has a client_ref and
  * content of its own. In a closed loop each connection sends when it was answered, and latency is
  * from handing a request to the kernel to the end of its answer. With a rate requests are due at
- * equal distances, whatever became of those before, and latency is from when a request was due: who
- * waits for a free connection waits, too. SIGTERM ends the run early. */
+ * equal distances, whatever became of earlier ones, and latency is from when a request was due: the
+ * wait for a free connection is included. SIGTERM ends the run early. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

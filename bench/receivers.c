@@ -1,11 +1,11 @@
 /* Receivers of notices that cost little themselves: one thread, epoll, many ports; every request is
- * answered with 200 as soon as it is whole.
+ * answered with 200 once it is complete.
  *
  *     bench-receivers [--ports N] [--silent N]
  *
  * Prints its ports on one line: N that answer, then those that take a connection and never answer.
  * For each line on standard input it prints what has come, as JSON: requests, and the seconds
- * between the first and the last of them; after the line "reset" it counts anew. Ends with its
+ * between the first and the last of them; the line "reset" sets the counts to 0. Ends with its
  * standard input. */
 #include <arpa/inet.h>
 #include <errno.h>

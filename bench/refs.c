@@ -1,5 +1,5 @@
-/* The index of client_refs: ours beside RocksDB, each doing what a batch of registrations asks of
- * it.
+/* The index of client_refs: ours compared with RocksDB, each doing what a batch of registrations
+ * needs from it.
  *
  * usage: bench-refs DIRECTORY EVENTS [BATCH]
  * Registers EVENTS events of one chain in the directory, which it makes, once for each way; each

@@ -23,7 +23,7 @@ from program import DevService, NotStarted  # noqa: E402
 CHANNELS_PER_ACCOUNT = 10
 CREDITS = 1_000_000_000
 PAYLOAD_BYTES = 200
-START_PATIENCE = 600  # a store that has grown is looked through
+START_PATIENCE = 600  # a start checks the whole store, which takes long when it is large
 
 
 def tool(options, name):
@@ -85,7 +85,7 @@ class Service(DevService):
         return time.monotonic() - start
 
     def make_keys(self, path, channels, **of_account):
-        """A file with one live key for each of so many new channels; `of_account`: further arguments of `account create`."""
+        """A file with one live key for each of `count` new channels; `of_account`: arguments of `account create`."""
         with open(path, "w", encoding="utf-8") as file:
             for i in range(channels):
                 if i % CHANNELS_PER_ACCOUNT == 0:
@@ -232,7 +232,7 @@ def verify(options, paths, trust):
 
 
 def certified(service, key, count):
-    """A completed certification of the first so many events."""
+    """A completed certification of the first `count` events."""
     now = service.api("POST", "/certifications", key, {"seq_from": 1, "seq_to": count})
     while now["status"] == "processing":
         time.sleep(0.05)

@@ -1,8 +1,8 @@
 /* Sealing alone: what a round over many chains costs.
  *
  * usage: CONSTANCIA_RENDERER=PROGRAM bench-rounds CHAINS [ACCOUNTS]
- * Makes a store below /tmp with so many live chains of one event each, of so many accounts (one for
- * ten chains), and seals and counts them as the sealer does. Tells the timestamps taken, the
+ * Makes a store below /tmp with CHAINS live chains of one event each, of ACCOUNTS accounts (one for
+ * ten chains), and seals and counts them as the sealer does. Prints the timestamps taken, the
  * seconds, the longest transactions, and the resident memory before and at most while it sealed. */
 #include <inttypes.h>
 #include <setjmp.h>

@@ -30,7 +30,7 @@ static void fail(const char *what)
 	exit(2);
 }
 
-/* Reads to the empty line; what is behind it, too. */
+/* Reads to the empty line, and what was received after it. */
 static size_t read_head(int peer, char *head, size_t size_max)
 {
 	size_t size = 0;

@@ -93,7 +93,7 @@ static inline bool admin_writes_audit_log(const struct admin_operation *operatio
 	return operation->changes || operation->outside || operation->behind;
 }
 
-/* The caller: the operator, who may do everything, or a user of the console, who has the
+/* The caller: the operator, who may do everything, or a user of the console with the
  * permissions of their role in the chosen account (permissions.def). */
 struct admin_caller {
 	struct actor actor; /* for a user: user_id, email, address */
@@ -127,7 +127,7 @@ const struct admin_parameter *admin_parameter_at(const struct admin_operation *o
 extern const struct admin_parameter admin_reason;
 
 /* Fills in the actor for a process of that Unix user. `via` must live as long as the actor; its
- * texts are in `arena`. claimed: unverified name of the person behind the process, or NULL. It is
+ * texts are in `arena`. claimed: unverified name of the user of the process, or NULL. It is
  * ignored unless it is a short printable line. */
 int admin_actor(uid_t uid, const char *via, const char *claimed, struct arena *arena,
                 struct actor *ret) MUST_CHECK;

@@ -50,7 +50,7 @@ static void put_user_id(const struct admin_call *call, const char *user_id, stru
 		json_text(out, "user_id", user_id);
 }
 
-/* For the same reason, owners do not see the passkeys of a user who has not used this account
+/* For the same reason, owners do not see the passkeys of a user that has not used this account
  * yet. */
 static void put_passkeys(const struct admin_call *call, const struct user_record *user,
                          struct json_writer *out)

@@ -150,7 +150,7 @@ static void log_refusal(void *context, bool warning, const char *setting, const 
 		          "cause", error->cause);
 }
 
-/* The keys are not tried again after an attempt to open them: a PKCS#11 token locks after several
+/* The keys are not retried after an attempt to open them: a PKCS#11 token locks after several
  * wrong PINs. */
 static int report_start_failure(const struct settings *settings, struct node *node, bool keys_tried,
                                 int result, const struct error *error)

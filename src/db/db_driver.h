@@ -9,7 +9,7 @@
 #include "db/db.h"
 
 struct db_driver {
-	const char *engine; /* for people: "SQLite" */
+	const char *engine; /* for messages: "SQLite" */
 	bool shared;
 	int (*check_url)(const char *url, struct error *error);
 	int (*open)(const struct db_options *options, struct db **ret_db, struct error *error);

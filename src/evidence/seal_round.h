@@ -43,8 +43,8 @@ int sealing_get_capacity(struct sealing *sealing, bool *ret_staged, bool *ret_fu
 /* Seals everything that is staged, by any node, under one timestamp; does nothing if nothing is
  * staged. ERR_REFUSED: another node was faster. */
 int seal_close(struct sealing *sealing, struct error *error) MUST_CHECK;
-/* Returns whether so many chains failed in this pass that it should end: a common cause is more
- * likely. */
+/* Returns whether the pass should end because the number of chains that failed in it makes a common
+ * cause likely. */
 bool sealing_is_suspect(const struct sealing *sealing);
 /* Updates the service's counters. */
 void sealing_end_pass(struct sealing *sealing);

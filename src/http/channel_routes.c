@@ -23,9 +23,9 @@ struct channel_text {
 	int64_t current; /* version in force at the time of the request */
 	int64_t first, last, next;
 	bool begun, over;
-	struct json_writer writer; /* writes into `piece` */
+	struct json_writer writer; /* writes into the buffer */
 	struct buf piece;
-	size_t used; /* read position in `piece` */
+	size_t used; /* read position in the buffer */
 };
 
 static void write_config(struct json_writer *writer, const char *name,

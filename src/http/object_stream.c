@@ -28,7 +28,7 @@ struct object_stream {
 	bool over;   /* no more data: end, or error `result` */
 	int64_t result;
 	struct error error;
-	size_t used, size; /* of `piece` */
+	size_t used, size; /* of the buffer */
 	char piece[PIECE_SIZE];
 };
 

@@ -83,7 +83,7 @@ int issue_archive(struct issue_job *work, struct error *error) MUST_CHECK;
  * cms_timestamp_function. */
 int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
 	MUST_CHECK;
-/* Collects the validation data of the last signature and its timestamp, as far as it is available.
+/* Collects the validation data of the last signature and its timestamp that is available.
  * The collect function of struct pdf_long_term. ERR_UNAVAILABLE: the level would be below
  * certification.level. */
 int issue_collect(void *context, struct validation_set *set, struct error *error) MUST_CHECK;

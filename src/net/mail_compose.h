@@ -4,7 +4,7 @@
 
 #include "net/mail.h"
 
-/* Appends the message as it is sent, with CRLF. ERR_VALIDATION, ERR_NO_MEMORY. */
+/* Appends the message in the form that is sent, with CRLF. ERR_VALIDATION, ERR_NO_MEMORY. */
 int mail_compose(const struct mail_message *message, struct buf *out, struct error *error)
 	MUST_CHECK;
 

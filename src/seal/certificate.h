@@ -76,7 +76,7 @@ int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose pur
  * `roots` NULL: the path ends at the topmost certificate of `inside`. `any_anchor`: every
  * certificate of `roots` is a trust anchor, also an intermediate or the signer's own; otherwise
  * only self-signed ones are. Each certificate of `inside` that claims to be self-issued must be
- * signed by itself or, after a key change, by another one of `inside` or `roots`. For
+ * signed with its own key or, after a key change, by another one of `inside` or `roots`. For
  * PATH_SIGNATURE all of `inside` must be on the path, or on the path that certificate_embedded_path
  * builds; for PATH_TIMESTAMP the token may contain others. time_us TIME_NONE: now with roots, no
  * time check without.

@@ -1,7 +1,7 @@
 /* Fetches the issuers of an authority's certificate that its tokens lack, from the URLs in each
  * certificate (RFC 5280 section 4.2.2.1, caIssuers), over HTTP, as DER, PEM or certs-only PKCS#7,
  * and caches them. A fetched certificate is used only if it issued the one below it, and is never
- * trusted by itself. Thread safe. For src/seal only. */
+ * trusted for that reason alone. Thread safe. For src/seal only. */
 #ifndef SEAL_ISSUERS_H
 #define SEAL_ISSUERS_H
 

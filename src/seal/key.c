@@ -317,7 +317,7 @@ static const struct key_driver *find_driver(const char *source)
 }
 
 /* Makes a trial signature. It detects a key and certificate that do not match, and a holder that
- * lists the key but does not let it be used. It also makes libraries read the files that they need
+ * lists the key but refuses its use. It also makes libraries read the files that they need
  * for their first signature. */
 static int try_key(struct key *key, const struct key_source *source, struct error *error)
 {

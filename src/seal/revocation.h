@@ -42,7 +42,7 @@ bool revocation_is_sufficient(enum revocation_outcome outcome);
 struct revocation_moment {
 	int64_t time_us;
 	/* True: the time was written by the key in question (a token's genTime) and has no other proof.
-	 * Whoever obtained the key could write any time, so a revoked certificate remains valid for
+	 * An attacker with the key could write any time, so a revoked certificate remains valid for
 	 * earlier signatures only if a reason is given that excludes key compromise (RFC 3161 section
 	 * 4). False: the time is proved otherwise, and later revocations have no effect (ETSI EN 319
 	 * 102-1 clause 5.6.2). */

@@ -26,7 +26,7 @@ KNOWN = {"dss": ("archive", "report", "container", "record"), "pdfsig": ("report
          "readme": ("archive",)}
 # The commands take seconds for each, and know no other time than today: these alone. tests/unit/proof has others.
 BY_HAND = ("genuine/live", "genuine/middle", "genuine/last", "genuine/renewed", "genuine/history", "chain/", "stolen/")
-# EU DSS believes nothing of what has ended where no revocation data of its time is inside: it is asked as of so long after.
+# EU DSS rejects expired certificates without revocation data of their time: its verdict is for this many seconds later.
 SOON = 2 * 86400
 
 
@@ -45,7 +45,7 @@ def written(cases, work):
 
 
 def ask_dss(files, build):
-    """Once more, as of soon after, about what is good and has no revocation data inside."""
+    """A second verdict, as of soon after, about what is good and has no revocation data inside."""
     said = ask_dss_at(files, build)
     soon = f"{forge.moment(SOON):%Y-%m-%dT%H:%M:%SZ}"
     again = [({**case, "at": soon}, directory) for case, directory in files

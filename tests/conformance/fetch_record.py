@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches the evidence record of a certification once it has so many archive timestamps.
+"""Fetches the evidence record of a certification once it has COUNT archive timestamps.
 
 usage: fetch_record.py READY_FILE CASE_DIRECTORY COUNT OUTPUT
 """

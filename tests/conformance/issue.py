@@ -3,7 +3,7 @@
 
 usage: issue.py PROGRAM READY_FILE DIRECTORY [CASE]
 
-Declares JSON with texts chosen to hurt whoever prints or parses them, files and bare digests, on
+Declares JSON with texts that are hard to print or parse, files and bare digests, on
 live and test chains, and writes what is handed over for each certification to DIRECTORY/CASE:
 report-en.pdf, report-es.pdf, evidence.zip, the content parts, certification.json. With CASE,
 one small certification of that name.

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Has pyHanko judge a report as AdES (ETSI EN 319 102-1) by what is inside it alone, revocation data
-too: nobody is asked.
+too: no service is queried.
 
 usage: lasting.py TRUST.pem REPORT.pdf
 
 Its command `sign adesverify` asks the places that certificates name before it looks into the file,
-and counts one that does not answer against it; as a library it can be told not to. Prints its
+and counts one that does not answer against it; as a library it can be configured not to. Prints its
 verdict. Exit status 0: passed.
 """
 

@@ -3,8 +3,8 @@
  * usage: renew-record request RECORD [DATA]          the request, on standard output
  *        renew-record append RECORD [DATA] REPLY     the renewed record, on standard output
  *
- * With DATA, the data object, by hash tree and SHA-512; else by timestamp. In both, beside other
- * records that are renewed with the same token. */
+ * With DATA, the data object, by hash tree and SHA-512; else by timestamp. In both, together with
+ * other records that are renewed with the same token. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static struct buf load(const char *path)
 	return content;
 }
 
-/* The record stands second of three; the other two are not known here. */
+/* The record is the second of three; the other two are not known here. */
 static void make_path(const struct digest *leaf, struct evidence_path *path)
 {
 	*path = (struct evidence_path){.leaf = *leaf, .count = 2};

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Serves what an operator has around him, until it is terminated: a certification authority that
+"""Serves the environment of an operator until it is terminated: a certification authority that
 publishes, and two timestamp authorities.
 
 usage: world.py DIRECTORY TIMESTAMP_SERVER
 
-TIMESTAMP_SERVER is the program of sigstore's timestamp-authority; it stands behind proxies with TLS
+TIMESTAMP_SERVER is the program of sigstore's timestamp-authority, behind TLS proxies
 that demand a credential each. The other authority is the tests' own. All certificates but that of
 TLS are of one authority: a root, an issuer of seals and one of timestamps, each with OCSP and lists.
 The signer's RSA key is in a token of SoftHSM2. In DIRECTORY afterwards:
 
     root.pem                    what to trust
-    softhsm2.conf               SOFTHSM2_CONF of whoever signs
+    softhsm2.conf               SOFTHSM2_CONF of the signer
     certificate basic bearer    settings for a service, one flag a line, by what the outside
                                 authority demands; "certificate" demands a token besides. With
                                 "basic" it is asked second, else first: it sends its own certificate
-                                alone, and evidence records have nothing beside their tokens
+                                alone, and evidence records have nothing in addition to their tokens
     time                        the URL of the other authority, which demands nothing
     ready                       once it serves
     *.crl                       when it has been terminated: a list of each issuer as of then

@@ -355,7 +355,7 @@ static int remove_upload(void *context, const char *name)
 	return 0;
 }
 
-/* Calls `visit` for all objects that are older, then for what writers left behind that is older. */
+/* Calls `visit` for all older objects, then for older remains of interrupted writers. */
 static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *name), void *context)
 {
 	int64_t now_us = 0;

@@ -146,7 +146,7 @@ static void step_certify(struct history *history, struct own_account *account)
 	                 OK);
 	day_of(account, history->sample.now_us)->kinds[REFUNDS] += asked.fee;
 	account->balance += asked.fee;
-	/* What comes back settles what was unpaid, as other credits do: here nothing is. */
+	/* A refund settles what was unpaid, as other credits do: here nothing is. */
 }
 
 static void live(struct history *history)
@@ -164,7 +164,7 @@ static void live(struct history *history)
 	}
 }
 
-/* ---- what stands ---- */
+/* ---- balances ---- */
 
 static void compare_balances(struct history *history, struct own_account *account)
 {
@@ -218,7 +218,7 @@ static void refusals(struct history *history)
 	                 ERR_NOT_FOUND);
 }
 
-/* As a store of before stands when the step comes. */
+/* Recreates the state of a store of an older version at the start of the step. */
 static void fill_again(struct history *history)
 {
 	sample_change(&history->sample,
@@ -294,7 +294,7 @@ static void old_stores_are_counted_from_what_is_there(void **state)
 	fill_again(history);
 	compare(history);
 	assert_int_equal(sample_check(&history->sample), 0);
-	live(history); /* and it goes on behind that */
+	live(history); /* counting continues after the step */
 	compare(history);
 	assert_int_equal(sample_check(&history->sample), 0);
 }

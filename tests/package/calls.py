@@ -58,7 +58,7 @@ class Traced(Service):
         self.wrap = ["strace", "-D", "-f", "-qq", "-e", "signal=none", "-u", "nobody", "-o", str(self.trace)]
         build = pathlib.Path(self.binary).parent
         for name in ("constancia", "constancia-renderer", "constancia-trusted-list"):
-            shutil.copy(build / name, directory)  # where nobody may read them
+            shutil.copy(build / name, directory)  # readable for this user alone
         self.binary = str(directory / "constancia")
         shutil.chown(directory, "nobody", "nogroup")
 

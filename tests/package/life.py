@@ -94,7 +94,7 @@ def judge_unit(root):
 
 
 def upgraded_while_running(root, package, older, settings, environment, groups="constancia"):
-    """Beside a process that passes for a service: what was said, and how it was to be started anew."""
+    """With a process that passes for a service: what was printed, and how it was to be restarted."""
     root.path(CONFIG).write_text(settings)
     install(root, older / "constancia_0.0.1.deb")
     with_systemd(root, True)

@@ -77,7 +77,7 @@ class Browser:
         return self.ask("GET", f"{self.find(selector)}/text")
 
     def value(self, selector):
-        """Of a field, as it stands; also where pages have no script."""
+        """The current value of a field; also where pages have no script."""
         return self.ask("GET", f"{self.find(selector)}/property/value")
 
     def type(self, selector, text):
@@ -105,7 +105,7 @@ class Browser:
         return self.run("return document.querySelector(arguments[0]) !== null", selector)
 
     def until(self, question, what, patience=PATIENCE):
-        """The first true answer. While the one page goes and the other comes, there is nobody to answer."""
+        """The first true answer. While one page is replaced by the next, there may be no answer."""
         def answer():
             with contextlib.suppress(urllib.error.HTTPError):
                 return question()
@@ -124,7 +124,7 @@ class Browser:
         self.click(f"{selector} option[value='{value}']")
 
     def add_authenticator(self):
-        """One of the device itself: it keeps passkeys, and finds its user there and to be himself."""
+        """A virtual device: it keeps passkeys, and reports that its user is present and verified."""
         self.ask("POST", f"{self.session}/webauthn/authenticator",
                  {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
                   "isUserVerified": True, "isUserConsenting": True})

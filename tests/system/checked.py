@@ -1,4 +1,4 @@
-"""What the verifier says of files, as JSON, against the interface's description of POST /verify."""
+"""The verifier's results for files, as JSON, checked against the interface's description of POST /verify."""
 
 import functools
 import pathlib

@@ -1,6 +1,6 @@
-"""The service as its users meet it: the program, its administration and its HTTP interface.
+"""The service as its users see it: the program, its administration and its HTTP interface.
 
-Every answer that comes through Client.call is checked at once for what every answer promises
+Every answer that comes through Client.call is checked at once for what every answer must have
 (headers, the Error record), and against the schema that the service's own description of its
 interface (/v1/openapi.yaml) gives it.
 """
@@ -159,7 +159,7 @@ class Description:
 
     @staticmethod
     def server_path(servers):
-        """What stands before a path, without the address of the installation."""
+        """The part before a path, without the address of the installation."""
         url = servers[0]["url"]
         for name, variable in servers[0].get("variables", {}).items():
             url = url.replace("{" + name + "}", variable["default"])
@@ -406,7 +406,7 @@ class Channel:
 
 class Administration:
     """Owners and what is theirs, by the administration commands of `admin`. `secrets` are what must
-    not stand in the log."""
+    not be in the log."""
 
     def entry(self):
         """The service that clients of a channel use."""
@@ -430,8 +430,8 @@ class Administration:
         return Channel(self.entry(), account_id, record, keys)
 
     def acts_sealed(self, *words):
-        """The acts that `audit list` has by these words, once all of them are sealed. With an
-        interval of an hour nothing is sealed behind that but what a certification waits for."""
+        """The entries of the audit log that `audit list` has by these words, once all are sealed. With an
+    interval of an hour, later ones are sealed only if a certification waits for them."""
         def look():
             acts = self.admin("audit", "list", "--limit", "1000", *words)["data"]
             return acts if all(act["seal"] for act in acts) else None

@@ -1,4 +1,4 @@
-"""Services for the tests: one for all, with rates that do not stand in the way, and others with
+"""Services for the tests: one for all, with rates that do not limit a test, and others with
 settings of their own, started on demand. `stores.py` says on which store."""
 
 import contextlib
@@ -91,7 +91,7 @@ def service(tmp_path_factory):
         yield running
         assert running.stop() == 0
         judge_log(running)
-        # What many tests use none may leave damaged: another one would be told of it.
+        # A test must not damage the service that many use: a later test would report the damage.
         report = running.admin("store", "check")
         assert report["valid"], report
 

@@ -1,4 +1,4 @@
-"""A visitor of the console who follows every link, sends every form, and looks at each answer as it comes."""
+"""A visitor of the console who follows every link, sends every form, and checks each answer."""
 
 import itertools
 import re
@@ -39,7 +39,7 @@ class Walker(Visitor):
     numbers = itertools.count()
 
     def __init__(self, service, filled, role, language, other=None):
-        """`other`: who walked through the account of which nothing may be told here."""
+        """`other`: the walker through the account of which nothing may appear here."""
         super().__init__(service, language)
         self.filled, self.role, self.other = filled, role, other
         self.email = filled.email(role)
@@ -59,7 +59,7 @@ class Walker(Visitor):
         return 'action="/console/sign-in"' in self.body
 
     def speak(self):
-        """There and back, so that the page is in his language."""
+        """There and back, so that the page is in the user's language."""
         for language in ({"en": "es", "es": "en"}[self.language], self.language):
             self.get("/console/").send("/console/language", language=language, next="/console/users")
             assert self.location == "/console/users" and f'lang="{language}"' in self.follow().body
@@ -67,7 +67,7 @@ class Walker(Visitor):
     # ---- looking ----
 
     def look(self, sent=""):
-        """The answer as a page, None where it is none. What was sent may come back, nothing else of another's."""
+        """The answer as a page, None where it is none. It may repeat what was sent, nothing else of another."""
         assert self.status < 500, (sent, self.status)
         assert "<script>alert" not in self.body, sent
         found = set(IDENTIFIER.findall(self.body))
@@ -141,14 +141,14 @@ class Walker(Visitor):
         return self.look(f"{form.action} {urllib.parse.unquote(urllib.parse.urlencode(values))}")
 
     def own(self):
-        """The token and the account that every form of his has."""
+        """The token and the account that every form of the user has."""
         if self.known[0] != self.cookies["constancia"]:
             self.get("/console/")
             self.known = self.cookies["constancia"], self.own_fields()
         return self.known[1]
 
     def plausible(self, form, button=0):
-        """What somebody might type, and the button that he presses."""
+        """What a user might type, and the button that they press."""
         values, buttons = {}, [field for field in form.fields if field.kind == "submit"]
         for field in form.fields:
             if field in buttons and field is not buttons[button]:
@@ -205,7 +205,7 @@ class Walker(Visitor):
         return next(one for one in sorted(self.other.identifiers) if one.startswith(prefix))
 
     def ask_for_others(self):
-        """Each address that the other account's owner has, and each of ours with an identifier of his."""
+        """Each address that the other account's owner has, and each of ours with an identifier of theirs."""
         for links in self.other.links.values():
             for link in links:
                 if link.startswith("/console"):
@@ -222,7 +222,7 @@ class Walker(Visitor):
                     assert self.status in (403, 404), (link, self.status)
 
     def send_others(self):
-        """Forms with his identifiers: all of them at once, and each in one field of ours."""
+        """Forms with the other owner's identifiers: all of them at once, and each in one field of ours."""
         for form in self.other.every_form():
             his = [value for name, value in form.values().items() if name not in OWN]
             if form.method == "post" and IDENTIFIER.search(f"{form.action} {his}"):
@@ -243,7 +243,7 @@ class Walker(Visitor):
     # ---- doing ----
 
     def act(self):
-        """Each form as it is meant to be used, also those that appear meanwhile."""
+        """Each form used as intended, also those that appear meanwhile."""
         sent = set()
         while True:
             left = sorted(([bool(re.search(late, kind[1])) for late in reversed(LATE)], kind)
@@ -252,7 +252,7 @@ class Walker(Visitor):
                 break
             kind = left[0][-1]
             sent.add(kind)
-            # His own role and session are left alone while there is another's.
+            # The user's own role and session remain unchanged while there is another's.
             instances = [form for _, form in self.forms[kind]]
             form = next((one for one in instances if self.email not in one.values().values()), instances[0])
             if not form.hidden:
@@ -270,7 +270,7 @@ class Walker(Visitor):
                 page = self.fetch(link)
             assert self.status == 200, f"{self.role}: {form.action} answers {self.status}: {self.text()[:2000]}"
             if self.is_out():
-                if form.action != "/console/users/leave":  # then he is nobody's user any more, and it was the last
+                if form.action != "/console/users/leave":  # then the user has no account any more, and it was the last
                     self.come_in()
             elif page:
                 for new in self.take(link, page):

@@ -1,4 +1,4 @@
-"""The evidence computed anew from the published rules alone, with nothing of the service's code."""
+"""The evidence computed independently from the published rules alone, with nothing of the service's code."""
 
 import base64
 import hashlib
@@ -66,7 +66,7 @@ def path_root(leaf, path):
 
 
 def tree_root(leaves):
-    """RFC 4998 section 4.2 with two children a node; a lone node is carried up as it is."""
+    """RFC 4998 section 4.2 with two children a node; a lone node is carried up unchanged."""
     while len(leaves) > 1:
         pairs = [leaves[i:i + 2] for i in range(0, len(leaves), 2)]
         leaves = [combine(pair) if len(pair) == 2 else pair[0] for pair in pairs]

@@ -123,7 +123,7 @@ def at_once(tasks):
 
 
 def register_everywhere(fleet, key, each, threads=4, register=None):
-    """So many registrations by each of so many threads at each node, all answers."""
+    """The same number of registrations by each thread at each node, all answers."""
     def work(node, thread):
         client = node.client(key)
         try:

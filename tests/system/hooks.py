@@ -26,7 +26,7 @@ def deliveries(service, endpoint, *flags):
 
 
 def ended(service, endpoint, count=1):
-    """Deliveries to an endpoint, newest first, once so many are over."""
+    """Deliveries to an endpoint, newest first, once that number has ended."""
     def look():
         found = deliveries(service, endpoint)
         return found if sum(one["status"] != "waiting" for one in found) >= count else None
@@ -34,7 +34,7 @@ def ended(service, endpoint, count=1):
 
 
 def attempts(service, endpoint, notice_id, count=1):
-    """All attempts at a delivery, once there are so many."""
+    """All attempts at a delivery, once there are that many."""
     def look():
         found = service.admin("webhook", "attempts", endpoint["endpoint_id"], notice_id)["data"]
         return found if len(found) >= count else None

@@ -1,4 +1,4 @@
-"""Pages as a browser's parser takes them: every element closed in turn and where it may stand, so that no
+"""Pages as a browser's parser takes them: every element closed in order and where it is allowed, so that no
 parser repairs anything; with the links and the forms of a page."""
 
 import html.parser
@@ -17,7 +17,7 @@ POINTERS = ("for", "aria-describedby", "aria-labelledby", "aria-controls")
 
 
 class Field:
-    """What a form sends under one name: the value that stands there, and those that may be chosen."""
+    """What a form sends under one name: the current value, and those that may be chosen."""
 
     def __init__(self, name, kind, value="", told=()):
         self.name, self.kind, self.value, self.told = name, kind, value, dict(told)

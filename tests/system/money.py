@@ -25,7 +25,7 @@ def purchases(service, account_id, *flags):
 
 
 def bill(service, account_id, **flags):
-    """A country and a payment method, unless told otherwise."""
+    """By default, a country and a payment method."""
     flags = {"country": "ES", "payment_method": "pm_card", "customer": "cus_one", **flags}
     return service.admin("account", "billing", account_id,
                          *(text for name, value in flags.items()
@@ -53,7 +53,7 @@ def notices(service, account_id, prefix=""):
 
 
 def recharged(service, account_id, count=1):
-    """The last notice of the top-up, once there are so many."""
+    """The last notice of the top-up, once there are that many."""
     def look():
         found = notices(service, account_id, "recharge.")
         assert len(found) <= count, found

@@ -1,4 +1,4 @@
-"""Services that an operator gave keys, as the tests meet them."""
+"""Services with keys of an operator, for the tests."""
 
 import contextlib
 import json

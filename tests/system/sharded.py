@@ -32,7 +32,7 @@ def new_fleet(replicated, directory, count=1, **settings):
 
 @pytest.fixture
 def fleet(replicated, tmp_path, request):
-    """Of one node, unless it is told otherwise."""
+    """Of one node by default."""
     with new_fleet(replicated, tmp_path, getattr(request, "param", 1)) as made:
         yield made
         made.check()

@@ -89,7 +89,7 @@ class SqliteStore:
         return {}
 
     def change(self, sql):
-        """Statements on a store that nobody serves."""
+        """Statements on a store that no service uses."""
         connection = sqlite3.connect(self.path)
         try:
             connection.executescript(sql)

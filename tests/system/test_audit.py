@@ -1,5 +1,5 @@
-"""What the administration did stays on record: who, on what, why, before and after, in the transaction of
-the act; listed, exported, and bound together."""
+"""The audit log of the administration: actor, object, reason, before and after, in the same transaction
+as the change; listed, exported, and bound together."""
 
 import concurrent.futures
 import contextlib
@@ -68,7 +68,7 @@ def test_what_is_refused_or_only_read_leaves_no_act(service):
                   ("key", "revoke", "key_unknown"), ("account", "set", "acc_unknown", "--name", "x")):
         assert service.run(*words).returncode != 0, words
     service.admin("account", "show", account)
-    service.admin("account", "billing", account)  # shows, unless it is told to change
+    service.admin("account", "billing", account)  # shows, and changes nothing without an option
     assert len(acts(service, "--account", account)) == before
     assert not [act for act in acts(service, "--installation")
                 if act["operation"] in ("threshold delete", "key revoke", "account set")]
@@ -286,7 +286,7 @@ def test_a_clock_that_is_turned_back_does_not_turn_the_order_round(tmp_path):
 
 
 def test_acts_at_the_same_moment_have_numbers_of_their_own(service):
-    """What takes rights away excludes nobody on PostgreSQL, so that two may want the same number."""
+    """Commands that take rights away run concurrently on PostgreSQL, so that two may want the same number."""
     account = service.new_account()
     channel = service.admin("channel", "create", "--account", account, "--name", "C", "--declarant", "D",
                             "--modality", "content")["channel_id"]
@@ -372,7 +372,7 @@ def test_what_is_not_sealed_yet_says_so(tmp_path):
 
 
 def rewritten(service, account, number, change):
-    """SQL that changes an act's document, and all hashes behind it as the rule wants them."""
+    """SQL that changes the document of an audit log entry, and all later hashes as the rule wants them."""
     rows = service.store.rows("SELECT number, document FROM acts WHERE account = "
                               f"(SELECT account FROM accounts WHERE account_id = '{account}') "
                               "AND number > 0 ORDER BY number")

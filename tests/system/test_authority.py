@@ -100,7 +100,7 @@ def test_bad_authorities_seal_nothing_and_stop_no_registration(start, stand_in, 
     accepted = channel.live.certify(seq_from=1, seq_to=6).expect(202).json
     assert channel.live.certification(accepted["certification_id"])["status"] == "processing"
     channel.test.register().expect(201)
-    # Once one is good again everything is sealed, and what waited goes on by itself.
+    # Once one is good again everything is sealed, and what waited resumes automatically.
     for server in servers:
         server.mode = "good"
 
@@ -215,11 +215,11 @@ def test_two_authorities_give_two_times(start, stand_in, tmp_path):
     assert event["proof"]["round"]["kind"] == "qualified"
     evidence.check_proof(event, event["proof"], config_of(channel.live), servers[1].roots, tmp_path)
     archive, rounds = certified_archive(channel, 1, tmp_path)
-    round_ = rounds[-1]  # behind that of the acts, whose token it names
+    round_ = rounds[-1]  # after that of the audit log, whose token it names
     assert [token["kind"] for token in round_["tokens"]] == ["qualified", "non_qualified"]
     for token, server in zip(round_["tokens"], reversed(servers)):
         assert evidence.token_is_over(token["token"], round_["root"], server.roots, tmp_path)
-    # The second one is no other's word that stands in: each needs its own root.
+    # The second token does not replace the first: each needs its own root.
     assert not evidence.token_is_over(round_["tokens"][1]["token"], round_["root"],
                                       servers[1].roots, tmp_path)
     found = verified(archive, *(server.roots for server in servers), service.data / "trust.pem")

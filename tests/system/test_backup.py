@@ -1,5 +1,5 @@
-"""Backup and restore of a store on PostgreSQL: taken while two nodes register, brought back on another
-cluster, which goes on where it stopped."""
+"""Backup and restore of a store on PostgreSQL: taken while two nodes register, restored on another
+cluster, which continues from that point."""
 
 import itertools
 import json
@@ -41,7 +41,7 @@ def fleet(cluster, tmp_path_factory):
 
 
 class Restored(Fleet):
-    """A deployment whose store is to come from a backup: nobody prepares it."""
+    """A deployment whose store is to come from a backup: it is not initialized."""
 
     def __init__(self, directory, cluster, **settings):
         super().__init__(directory, count=0, cluster=cluster, **settings)
@@ -141,7 +141,7 @@ def test_a_backup_under_load_comes_back_on_another_cluster(fleet, another, taken
         another.primary.wait_for_standbys()
         assert rows == another.standby.rows(f"SELECT {COLUMNS} FROM events ORDER BY account, event",
                                             restored.database)
-        # It goes on behind the last one; who has a receipt gets it again, who has none a new one.
+        # Numbers follow the last one; a client with a receipt gets it again, one without gets a new one.
         first = client.register({"n": 1}, "first behind the backup").expect(201).json
         assert first["sequence"] == len(rows) + 1
         lost = [event for event in after if event["sequence"] > len(rows)]

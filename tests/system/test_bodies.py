@@ -1,4 +1,4 @@
-"""What bodies are made of does not keep the threads that poll: measured in their processor time, which no
+"""The contents of bodies do not block the polling threads: measured in their processor time, which no
 other load on the machine adds to, and in memory."""
 
 import contextlib
@@ -110,7 +110,7 @@ def test_headers_of_many_parameters_take_no_memory(service):
     links = [connect(service) for _ in range(50)]
     for link in links:
         link.sendall(head("/v1/events", [*lines, f"Content-Type: {many}"]))
-    answers = [link.recv(4096) for link in links]  # all have been looked at
+    answers = [link.recv(4096) for link in links]  # all have been checked
     assert resident(service) - before < 100 * MIB
     assert all(answer.startswith(b"HTTP/1.1 400 ") for answer in answers)
     assert b"more than 32 parameters" in answers[0]
@@ -118,7 +118,7 @@ def test_headers_of_many_parameters_take_no_memory(service):
         link.close()
 
 
-# ---- what comes in pieces ----
+# ---- what comes in parts ----
 
 def test_a_form_that_is_broken_from_the_beginning_need_not_come_in_full(service):
     key = service.new_channel().live.key
@@ -248,8 +248,8 @@ def test_content_that_is_refused_at_the_end_gives_its_space_back(start):
 
 
 def test_files_that_give_way_while_they_are_read_are_answered(start):
-    """Those that come at once hold three times what there is for them: each is checked, or told to come
-    again, and what they held is given back."""
+    """Requests at the same time need three times the capacity: each is checked, or asked to be sent
+    again, and what it held is given back."""
     service = start(service__trusted_proxies="127.0.0.1/32", http__body_memory=16)
     content_type, body = form(("file", bytes(2 * MIB), "a"))
     statuses = []

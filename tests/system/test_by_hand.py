@@ -1,5 +1,5 @@
 """The commands in an archive's README.txt, word for word: on evidence with revocation data, at any time after it
-was made, and on evidence that was damaged in each of the ways that a step is there to find."""
+was made, and on evidence that was damaged in each way that a step detects."""
 
 import base64
 import contextlib
@@ -45,7 +45,7 @@ class Hand:
         return copy
 
     def follow(self, readme="README.txt", environment=None):
-        """What LEEME.txt and README.txt say, as they stand there: exit status and lines."""
+        """What LEEME.txt and README.txt say, verbatim: exit status and lines."""
         text = (self.inside / readme).read_text(encoding="utf-8")
         commands = re.search(r"^  3\. (sed .*)\n     (bash .*)\n", text, re.M)
         done = subprocess.run(["bash", "-c", f"{commands[1]}\n{commands[2]}"], cwd=self.inside,
@@ -70,7 +70,7 @@ class Hand:
 
 
 class Mortal(World):
-    """All but the root ends within hours: the signer first, the authorities after him."""
+    """All but the root ends within hours: the signer first, then the authorities."""
 
     def __init__(self, directory):
         super().__init__(directory)

@@ -1,5 +1,5 @@
-"""What of certifications is refused: one that the program's own verifier does not find valid, and more
-than an account may have under way."""
+"""Refused certifications: one that the program's own verifier does not find valid, and more
+than an account may have in progress."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def lines(service, event):
 
 
 def damage(service):
-    """The timestamp of the first event's round stands where the second's belongs."""
+    """The timestamp of the first event's round is in the place of the second's."""
     ((first,), (second,)) = service.store.rows(
         "SELECT DISTINCT round FROM segments WHERE chain > 0 ORDER BY round")
     service.store.change(

@@ -1,4 +1,4 @@
-"""What a client holds already is not sent again, and a part only of what it began to fetch:
+"""Data that a client has already is not sent again, and an interrupted download is resumed:
 If-None-Match, If-Range and Range on content, downloads and evidence records."""
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What keeps a service from starting is told all at once, by `config check` and by the start itself."""
+"""All that keeps a service from starting is reported at once, by `config check` and by the start itself."""
 
 import contextlib
 import json
@@ -79,7 +79,7 @@ def test_all_that_is_written_wrong_is_told_together(tmp_path):
         "start_failed"] + ["start_failed_also"] * (len(wanted) - 2)
     assert [(line["setting"] or None, line["origin"] or None, line["message"]) for line in lines] == [
         one for one, finding in zip(told, found) if "problem" in finding and one[1] != "CONSTANCIA_RATE_TSET"]
-    # What a platform sets for a service of this name keeps nobody from anything.
+    # What a platform sets for a service of this name prevents nothing.
     assert [one["origin"] for one in found if "warning" in one and not one["setting"]] == [
         "CONSTANCIA_SERVICE_HOST"]
 
@@ -162,7 +162,7 @@ def test_an_older_store_is_told_with_what_to_do(tmp_path):
 
 
 def test_a_store_that_a_start_would_not_take_is_told(tmp_path):
-    """It went back, another certificate is in force, or what was signed is not to be relied on."""
+    """The log was rolled back, another certificate is in force, or what was signed is not to be relied on."""
     data = tmp_path / "data"
     arguments = basics(data)
     assert run("init", *arguments).returncode == 0

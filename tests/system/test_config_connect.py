@@ -1,4 +1,4 @@
-"""`config check --connect` asks everything that a service depends on, and says what answered."""
+"""`config check --connect` queries everything that a service depends on, and reports the results."""
 
 import contextlib
 import json
@@ -95,7 +95,7 @@ def test_each_says_what_answered_and_nothing_stays_changed(world):
     assert [request[0] for request in world.provider.requests] == ["GET"]
     assert "Timestamp good" in connections["authority"]["text"]
     assert "non_qualified" in connections["authority"]["text"]
-    # Beside its store, and as a table.
+    # Next to its store, and as a table.
     assert world.run("init").returncode == 0
     marker = dict(world.s3.objects)
     done = world.run("config", "check", "--connect")
@@ -165,7 +165,7 @@ def test_each_failure_names_its_setting(world):
 
 @contextlib.contextmanager
 def server_settings(primary, **settings):
-    """In force while this goes on."""
+    """In force while this runs."""
     def reload(statements):
         primary.query("\n".join(statements) + "\nSELECT pg_reload_conf();")
 

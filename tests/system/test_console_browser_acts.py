@@ -1,5 +1,5 @@
-"""Every act of the console done in a real browser, as one fills in forms and presses buttons: in both languages, with
-and without script. What the program's tables have and nobody did here fails the test."""
+"""Every form of the console sent in a real browser, by filling in fields and pressing buttons: in both languages, with
+and without script. A form of the program's tables that was not sent fails the test."""
 
 import pathlib
 import re
@@ -25,7 +25,7 @@ SCRIPTED = {"/passkey", "/passkey/challenge", "/passkeys/add", "/passkeys/remove
 
 
 def texts():
-    """What pages say, by name and language; up to a value that stands in it."""
+    """What pages say, by name and language; up to a value that is part of it."""
     found, name = {}, None
     for line in (ROOT / "src/console/texts.txt").read_text().splitlines():
         if line.startswith("["):
@@ -116,7 +116,7 @@ class Hand:
             self.browser.wait_for(f"html[lang={self.language}]")
 
     def change_account(self):
-        """To that of the walk. The page before is the same one: it is marked, to be told from it."""
+        """To that of the walk. The page before is the same one: it is marked, so that both can be distinguished."""
         self.open("/")
         self.browser.run("document.documentElement.dataset.before = 1")
         self.press("/account", account=self.filled.account)
@@ -224,7 +224,7 @@ def work_on_users(hand):
     hand.act("/users", "/users/role", "done.user_role", within=of_guest, role="developer")
     hand.act("/users", "/users/remove", "done.user_remove", within=of_guest)
     hand.act("/account", "/account/set", "done.account_set", name=f"{hand.filled.mark} & Sons", language=hand.language)
-    # Another session of his own, begun elsewhere, and another account.
+    # Another session of the same user, begun elsewhere, and another account.
     hand.filled.service.admin("user", "invite", "--account", hand.service.new_account(), "--role", "reader", "--email",
                               hand.filled.email("owner"))
     hand.change_account()

@@ -1,4 +1,4 @@
-"""What a browser makes easier in the console, and what it must not make harder: progress that goes on by itself, the
+"""What a browser makes easier in the console, and what it must not make harder: automatic progress, the
 reader's own time, copying, the keyboard alone, paper, and a small screen in either language."""
 
 import re
@@ -35,7 +35,7 @@ def authority(tmp_path):
 
 
 def test_a_certification_goes_on_before_the_readers_eyes(start, authority, browse):
-    """It waits for the seal of its events; nobody asks for the page again."""
+    """It waits for the seal of its events; the page is not requested again."""
     sealing = start(tsa__url=authority.url, tsa__kind="non_qualified", tsa__roots=authority.roots,
                     tsa__allow_networks="127.0.0.0/8", tsa__policy="2.25.1", seal__interval="1s")
     channel = sealing.new_channel(credits=5)

@@ -1,5 +1,5 @@
 """Every link of the console followed and every form of it sent, as each role: nothing breaks, no link is dead,
-nothing of another account is told, and no page and no form of the program's tables is left out."""
+nothing of another account is shown, and no page and no form of the program's tables is left out."""
 
 import pathlib
 import re
@@ -13,7 +13,7 @@ from hooks import Receiver
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROLES = ("owner", "developer", "accountant", "reader")
 # What is not to be reached here: the page of a payment provider (test_console_money.py has one, and one that it did not
-# make), and forms that stand where a passkey was shown or is asked for (test_console_passkeys.py, test_console_account.py).
+# make), and forms that appear where a passkey was shown or is needed (test_console_passkeys.py, test_console_account.py).
 ELSEWHERE = {"/money/purchases/{sale}/pay", "/money/purchases/{sale}/page", "/passkeys/leave", "/account/passkeys"}
 MARK = "zanzibar"  # in every name, text and address of the other account
 

@@ -196,7 +196,7 @@ def test_a_digest_alone_has_no_content(service, hash_channel):
 
 
 def damage(service, change):
-    """What is told in the log of content that is does not match the hash of the receipt."""
+    """The log reports content that does not match the hash of the receipt."""
     before = len(service.log_lines())
     change()
     return lambda: [(line["level"], line["event_id"], line["state"]) for line in service.log_lines()[before:]
@@ -293,7 +293,7 @@ def open_browser(service, account, browse, language="en", script=True):
     return browser
 
 
-# In the bytes of the token, behind the place at which these begin: its own identifier among the signed attributes.
+# In the bytes of the token, after the place at which these begin: its own identifier among the signed attributes.
 FLIP = """const bytes = Uint8Array.from(atob(one.proof.round.token), letter => letter.charCodeAt(0));
     const text = Array.from(bytes, byte => byte.toString(16).padStart(2, "0")).join("");
     %s; one.proof.round.token = btoa(String.fromCharCode(...bytes))"""

@@ -1,4 +1,4 @@
-"""What the console says of bad values: in the words of its forms, never in those of a command line."""
+"""What the console says of bad values: in the terms of its forms, never in those of a command line."""
 
 import re
 import uuid

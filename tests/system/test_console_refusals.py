@@ -1,4 +1,4 @@
-"""What the console answers where it does not answer: in its own look, in the reader's language, with a way on."""
+"""Error pages of the console: in its design, in the user's language, with a link to continue."""
 
 import re
 import secrets
@@ -84,7 +84,7 @@ def test_pages_beyond_the_rate_are_refused_in_the_language_of_the_cookie(start):
     looks_like_the_console(visitor, 429)
     assert "<nav" not in visitor.body, "nobody has asked who it is"
     told_seconds(visitor)
-    # A form gets no page either then; it leads to where it stood.
+    # A form gets no page either then; it leads to the page that it was on.
     for _ in range(100):
         visitor.post("/console/users/invite", {"email": "x"}, **SAME)
         if visitor.status == 429 and "<nav" not in visitor.body:

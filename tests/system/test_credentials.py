@@ -1,4 +1,4 @@
-"""`serve` where secrets are handed over as files, as the unit's LoadCredential= does: the password of the mail
+"""`serve` with secrets passed as files, as the unit's LoadCredential= does: the password of the mail
 server and the passphrase of the key that signs, both used."""
 
 import contextlib

@@ -109,7 +109,7 @@ def failures(servers, database, texts, filtered=True):
     found = []
     for sql, said in zip(texts, executed(servers, database, texts, VALUES, filtered=filtered)):
         error = re.search(r"ERROR:\s+(\w{5}): .*", said)
-        # What is copied to a shard breaks a rule there, and comes back with a number that says less.
+        # What is copied to a shard breaks a rule there, and is reported with a less precise SQLSTATE.
         if error and error[1][:2] not in ("22", "23") and "not-null constraint" not in error[0]:
             found.append((error[0], sql))
     return found
@@ -221,7 +221,7 @@ def test_registrations_commit_in_one_phase(servers, tmp_path):
         for n in range(20):
             for channel in channels:
                 channel.live.register({"n": n}, f"e{n}").expect(201)
-        fleet.new_channel()  # with each key comes an act on its account
+        fleet.new_channel()  # with each key comes an entry in the audit log of its account
         fleet.check()
         by_coordinator, *by_workers = [sessions(server.primary, place)
                                        for server, place in zip(servers.clusters, places)]
@@ -238,7 +238,7 @@ def test_registrations_commit_in_one_phase(servers, tmp_path):
         assert any("PREPARE TRANSACTION" in one for one in asked), "it would be seen"
 
 
-# ---- what a receipt, an acceptance and an act say ----
+# ---- what a receipt, an acceptance and an audit log entry say ----
 
 def restart(worker):
     worker.primary.stop()
@@ -285,7 +285,7 @@ def certify(channel, key):
 
 
 def certified(channel, key):
-    """The connections of before were lost with a server: whoever comes first finds out."""
+    """The earlier connections were lost with a server: the first request finds out."""
     def look():
         answer = certify(channel, key)
         return answer.json if answer.expect(answer.status).status == 202 else None
@@ -365,7 +365,7 @@ def cancelled(worker):
 
 
 def test_what_its_standby_does_not_hold_is_no_receipt(replicated, fleet, channels):
-    """Neither as it is made nor repeated, after the wait was cancelled there."""
+    """Neither as created nor repeated, after the wait was cancelled there."""
     (channel, worker), (other, _) = channels
     accepted(channel, "first")
     with cancelled(worker):
@@ -413,7 +413,7 @@ def move(fleet, channel, source, target):
 
 
 def test_rows_that_are_moved_meanwhile_are_registered_where_they_are(replicated, fleet, channels):
-    """Whoever moves them waits for the registration, and the next one for the move."""
+    """The move waits for the registration, and the next one for the move."""
     (channel, source), (_, target) = channels
     stop, events = threading.Event(), []
 
@@ -489,7 +489,7 @@ def test_a_server_that_cannot_acknowledge_is_named(monkeypatch, fleet, replicate
         else:
             one.primary.freeze()
             ending.callback(one.primary.thaw)
-        # One that hangs holds up whoever asks all shards, and so in the end the node.
+        # One that hangs holds up every query of all shards, and so in the end the node.
         (found,) = eventually(lambda: findings(fleet, state != "frozen"), "it is told")
         assert named(one) in found and said in found
         assert fleet.nodes[0].metric('readiness_findings{kind="shard"}') == 1

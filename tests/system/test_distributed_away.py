@@ -1,4 +1,4 @@
-"""While a server of a distributed store is away, what concerns accounts of the others works."""
+"""While a server of a distributed store is unavailable, accounts on the others work."""
 
 import contextlib
 import json
@@ -50,7 +50,7 @@ def stuck(fleet, table):
 
 @HOW
 def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how):
-    """The others' events are sealed, certified and told of, and they get keys; what is of it is
+    """The others' events are sealed, certified and notified, and they get keys; what is of it is
     refused, and done when it is back."""
     (lost, worker), (kept, _) = channels
     with Receiver() as receiver:
@@ -81,7 +81,7 @@ def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how
 
 
 def test_a_user_of_several_accounts_works_in_those_that_are_there(fleet, channels):
-    """His sessions are looked up without the server that is away."""
+    """The user's sessions are found without the server that is away."""
     (lost, worker), (kept, _) = channels
     (node,) = fleet.nodes
     for one in (lost, kept):
@@ -106,7 +106,7 @@ def succeeds(node, *words):
 
 @contextlib.contextmanager
 def waiting_within(moment, worker, fleet, start):
-    """`start` begins something that waits for that worker, which does not come back meanwhile."""
+    """`start` begins something that waits for that worker, which does not return meanwhile."""
     with contextlib.ExitStack() as ending:
         if moment == "the commit":
             worker.standby.freeze()
@@ -139,7 +139,7 @@ def waiting_within(moment, worker, fleet, start):
 @pytest.mark.parametrize("fleet", [2], indirect=True)
 @pytest.mark.parametrize("moment", ["the commit", "a statement"])
 def test_a_writer_that_waits_for_a_server_stops_its_accounts_alone(fleet, channels, moment):
-    """Neither its turn nor anything else that it holds keeps the others, at no node."""
+    """Neither its place in the queue nor anything else that it holds keeps the others, at no node."""
     (lost, worker), (kept, _) = channels
 
     def change():
@@ -165,7 +165,7 @@ def test_a_writer_that_waits_for_a_server_stops_its_accounts_alone(fleet, channe
 
 
 def known_away(fleet, kept):
-    """Whoever asks before waits for it, and fails."""
+    """An earlier request waits for it, and fails."""
     done(fleet, "account", "show", kept.account_id)
     eventually(lambda: findings(fleet), "it is said")
 
@@ -348,7 +348,7 @@ LISTS = {"account": "account_id", "channel": "channel_id", "limit": "limit_id",
 
 
 def listed(fleet, what):
-    """The list, and what is said beside it."""
+    """The list, and what is said next to it."""
     told = fleet.nodes[0].run(what, "list", "--limit", "1000", "--json")
     assert told.returncode == 0, told.stderr
     return json.loads(told.stdout), told.stderr
@@ -410,7 +410,7 @@ def test_metrics_count_what_is_there(fleet, channels, how):
         eventually(lambda: counted() == both, "all is counted")
 
 
-# ---- people ----
+# ---- users ----
 
 @HOW
 def test_a_user_of_both_works_in_the_account_that_is_there(fleet, channels, how):

@@ -17,7 +17,7 @@ from program import Program, clean_environment
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.skipif(not offered(), reason=MISSING)]
 PAGES = [ROOT / "docs/operate" / name for name in ("postgresql.md", "sharding.md")]
-PASSWORD = "…"  # as it stands there
+PASSWORD = "…"  # the placeholder of the page
 
 
 def section(title):
@@ -43,7 +43,7 @@ def settings_of(block):
 
 
 class WrittenServer(Server):
-    """What the page says of its configuration stands in its file alone."""
+    """What the page says of its configuration is in its file alone."""
 
     def settings(self):
         given = super().settings()
@@ -110,7 +110,7 @@ class Written:
         return re.sub(r"(?<=DATABASE )constancia|(?<=/)constancia(?=\?)", name, text)
 
     def do(self, cluster, text, database, name, tolerant=False):
-        """Statements each by itself, as psql has them."""
+        """Each statement separately, as psql has them."""
         ask = cluster.primary.attempt if tolerant else cluster.primary.query
         return ask(self.located(text, name), database)
 
@@ -144,7 +144,7 @@ def written():
 
 
 def shell(commands, settings, good=(0,)):
-    """The page's commands, one behind the other, with those settings."""
+    """The page's commands, in order, with those settings."""
     program = f"constancia() {{ {BINARY} \"$@\" --config={settings}; }}\n"
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", program + commands], text=True,
                           env=clean_environment({"PGPASSWORD": PASSWORD}), capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""What operators of a distributed store are told, and what they do to it: fail-over, another
+"""What is reported to operators of a distributed store, and what they do to it: fail-over, another
 worker, backup."""
 
 import collections
@@ -302,7 +302,7 @@ class Load(threading.Thread):
 
 @contextlib.contextmanager
 def loaded(fleet, channels):
-    """At each node, for each channel. Behind it nothing that was acknowledged is missing, nor in doubt."""
+    """At each node, for each channel. Afterwards nothing that was acknowledged is missing, nor in doubt."""
     load = [Load(node, channel, f"{node.name}-{number}")
             for node in fleet.nodes for number, channel in enumerate(channels)]
     for one in load:
@@ -420,7 +420,7 @@ def test_a_worker_more_takes_shards_under_load(own_servers, fleet):
 # ---- backup ----
 
 class Restored(Fleet):
-    """One whose store is to come from a backup: nobody prepares it."""
+    """A deployment whose store is to come from a backup: it is not initialized."""
 
     def __init__(self, directory, cluster):
         super().__init__(directory, count=0, cluster=cluster, store__require_replicas=1, store__sharded="true")
@@ -469,7 +469,7 @@ def with_two_standbys():
 
 def test_a_primary_that_was_replaced_and_lives_on_acknowledges_nothing(with_two_standbys, tmp_path):
     """It still has a standby of its own, and the node its connection. What was acknowledged is at
-    the new one, and there alone it goes on."""
+    the new one, which alone continues."""
     servers = with_two_standbys
     (worker,) = servers.workers
     made = Fleet(tmp_path, count=1, cluster=servers, store__require_replicas=1, store__sharded="true",

@@ -1,4 +1,4 @@
-"""An acknowledgment stands for something durable; what cannot be stored is not acknowledged."""
+"""What is acknowledged is durable; what cannot be stored is not acknowledged."""
 
 import http.client
 import re
@@ -164,7 +164,7 @@ def test_a_store_that_cannot_be_written_acknowledges_nothing(start):
         try:
             client.register({"n": n}, f"lost-{n}").expect(503, "temporarily_unavailable")
         except (OSError, http.client.HTTPException):
-            pass  # it may also end, rather than go on with a store that it cannot trust
+            pass  # it may also end, rather than continue with a store that it cannot trust
     if service.process.poll() is None:
         limit_file_size(service, resource.RLIM_INFINITY)
     service.kill()

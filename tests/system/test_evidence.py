@@ -1,4 +1,4 @@
-"""What a certification hands over: archive, parts and reports, judged by `constancia verify`, by
+"""The documents of a certification: archive, parts and reports, judged by `constancia verify`, by
 standard tools, and by the published rules."""
 
 import base64
@@ -217,7 +217,7 @@ def test_the_first_line_names_who_issued_it(live):
 
 
 def test_a_certificate_alone_is_an_anchor(live, tmp_path):
-    """Whoever trusts one signer, or one authority, need not have the root above it."""
+    """With trust in one signer, or one authority, the root above it is not needed."""
     with zipfile.ZipFile(live.archive) as archive:
         for name in ("ASiCManifest001.xml", "signature001.p7s"):
             (tmp_path / name).write_bytes(archive.read(f"META-INF/{name}"))

@@ -1,5 +1,5 @@
 """The corpus of damaged and forged evidence (tests/corpus/evidence): `constancia verify` says of each case what is stated, and
-the second verifier, written from docs/verify/evidence-format.md alone, agrees wherever it knows the kind."""
+the second verifier, written from docs/verify/evidence-format.md alone, agrees on every kind that it knows."""
 
 import hashlib
 import sys
@@ -16,7 +16,7 @@ import forge  # noqa: E402
 
 CASES = forge.load_cases()
 CASES_MIN = 300
-# Kinds that no second verifier judges, and why. Cases of other kinds have their own reason beside them, `second`.
+# Kinds that no second verifier judges, and why. Cases of other kinds have their own reason in `second`.
 UNKNOWN = {
     "record": "check_record.py knows the RFC's rules alone: neither roots of certificates nor whose an event is",
     "container": "no second verifier reads containers: what is inside is of the other kinds",

@@ -37,7 +37,7 @@ def signed_part(token, directory):
     parsed = subprocess.run(["openssl", "asn1parse", "-inform", "DER", "-in", path], capture_output=True, text=True,
                             check=True).stdout
     *_, value = re.findall(r"^ *\d+:d=5 .*OCTET STRING +\[HEX DUMP\]:(\w+)$", parsed, re.M)
-    return said, value  # the last one; before it stands what is signed
+    return said, value  # the last one; what is signed precedes it
 
 
 def holds_revocations(token, directory):
@@ -78,7 +78,7 @@ def test_each_event_is_covered_by_its_record(sealed, tmp_path):
             "the round's stays as it was"
         with pytest.raises(check_record.Invalid, match="does not cover"):
             record.verify(data + b" ", trust)
-        other = sealed.events[(event["sequence"] + 4) % 11]  # not the leaf beside it
+        other = sealed.events[(event["sequence"] + 4) % 11]  # not the leaf next to it
         with pytest.raises(check_record.Invalid, match="does not cover"):
             record.verify(record_bytes(sealed.live, other), trust)
 

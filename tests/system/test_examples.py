@@ -1,4 +1,4 @@
-"""The programs that the reference shows work as they stand; those in further languages run in
+"""The programs that the reference shows work unchanged; those in further languages run in
 tests/conformance/examples."""
 
 import html

@@ -1,4 +1,4 @@
-"""Files: multipart forms good, odd and broken; their size; their content and names back."""
+"""Files: valid, unusual and broken multipart forms; their size; retrieval of their content and names."""
 
 import email.message
 import hashlib

@@ -1,4 +1,4 @@
-"""A store that hangs: what does not need it is answered at once, and everything else by its
+"""A store that hangs: requests that do not need it are answered at once, and all others by their
 deadline."""
 
 import contextlib
@@ -102,7 +102,7 @@ def test_what_needs_the_store_is_refused_at_its_deadline(start, cluster, frozen,
         one.result().expect(503)
     for path in OPEN:
         anyone.get(path).expect(200)
-    # Nobody asks again and again for what has failed, and nobody queues behind it for longer.
+    # What has failed is not requested again and again, and no request queues for it for longer.
     Asking(service, fresh, lambda client: client.get("/v1/channel")).result().expect(503)
     cluster.primary.thaw()
 
@@ -168,7 +168,7 @@ def test_registrations_that_wait_hold_little_of_their_bodies(start, cluster):
 
 
 def test_whoever_waits_for_a_try_keeps_nobody_waiting(start, cluster):
-    """While nothing can be written, the tries of two accounts wait apart, and all that is read is answered."""
+    """While nothing can be written, the attempts of two accounts wait separately, and all reads are answered."""
     database = cluster.create_database()
     service = start(store__url=cluster.url(database), store__require_replicas=0,
                     http__deadline="60s", store__commit_timeout="60s")
@@ -196,7 +196,7 @@ def test_whoever_waits_for_a_try_keeps_nobody_waiting(start, cluster):
 
 
 def trying(visitor, channel, client_ref):
-    """A try that waits."""
+    """An attempt that waits."""
     thread = threading.Thread(target=visitor.get("/console/try").send, args=("/console/try/send",), kwargs={
         "channel": channel.id, "client_ref": client_ref, "content": "{}"})
     thread.start()

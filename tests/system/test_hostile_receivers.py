@@ -1,4 +1,4 @@
-"""Receivers that behave badly, or stand where nobody should be sent to, are harmless."""
+"""Receivers that behave badly, or have an address to which nothing should be sent, are harmless."""
 
 import gzip
 import ssl

@@ -153,7 +153,7 @@ def test_the_language_is_negotiated_by_quality(shared, header, language):
 
 @pytest.mark.usefixtures("one_day")
 def test_each_error_speaks_both_languages(service, shared, shared_hash, anyone):
-    """Every code that can be had cheaply; the rest are in the tests of their conditions."""
+    """Every code that is cheap to cause; the rest are in the tests of their conditions."""
     limited = service.new_channel(credits=0, unpaid_limit=0)
     blocked = service.new_channel()
     service.admin("limit", "create", "--channel", blocked.id, "--period", "day", "--max", 1,
@@ -210,7 +210,7 @@ def impatient(start):
 # ---- sizes, on the wire ----
 
 def raw(service, head, body=b"", more=lambda: iter(())):
-    """Sends bytes as they stand. Returns the answer, or None when the service ends the connection without one."""
+    """Sends bytes unchanged. Returns the answer, or None when the service ends the connection without one."""
     with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE) as link:
         link.sendall(head.replace("\n", "\r\n").encode() + body)
         try:

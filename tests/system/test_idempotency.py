@@ -1,4 +1,4 @@
-"""Idempotency-Key on POST /certifications: whoever asks again gets the same certification, and pays
+"""Idempotency-Key on POST /certifications: a repeated request gets the same certification, and pays
 once, whatever died or ran at the same moment."""
 
 import collections

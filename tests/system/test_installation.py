@@ -1,4 +1,4 @@
-"""What `make install` puts where, and what it puts there: read by the programs that will read it, where they
+"""The files that `make install` installs, and their places: read by the programs that use them, where they
 are at hand. The Debian package has a test of its own, tests/package/run."""
 
 import json

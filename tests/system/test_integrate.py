@@ -42,14 +42,14 @@ def checkout(tmp_path):
     for name in ("scripts", "clients"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "build").symlink_to(pathlib.Path(BINARY).resolve().parent)
-    # Without the building, which what is tested here has behind it.
+    # Without the build: the program under test has been built already.
     (tmp_path / "Makefile").write_text("run:\n\t@exec scripts/run\n", encoding="utf-8")
     return tmp_path
 
 
 @contextlib.contextmanager
 def terminal(commands, folder, environment):
-    """A shell in which they run, one behind the other, until it ends or is ended with all of it."""
+    """A shell in which they run, in order, until it ends or is ended with all of it."""
     printed = folder / f"terminal-{len(list(folder.glob('terminal-*')))}"
     with open(printed, "wb") as output:
         shell = subprocess.Popen(["bash", "-euo", "pipefail", "-c", commands], cwd=folder,

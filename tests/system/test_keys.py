@@ -1,4 +1,4 @@
-"""API keys: their shape, how they are sent, and when they stop working."""
+"""API keys: their format, how they are sent, and when they stop working."""
 
 import base64
 import re

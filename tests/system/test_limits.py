@@ -1,5 +1,5 @@
-"""The numbers that have a fixed room: the last one of each works in full, the one beyond it is refused,
-and that a limit comes near is known before."""
+"""Numbers with a fixed maximum: the largest works in full, the next one is refused,
+and an approaching maximum is reported before."""
 
 import datetime
 import json
@@ -104,7 +104,7 @@ def test_the_last_channel_works_and_the_next_is_refused(own):
 
 def test_the_last_event_of_a_chain_is_taken_and_the_next_is_refused(own):
     channel = own.new_channel()
-    chain = number_of(own, channel) * 2 + 1  # what stands before is missing: it must not be sealed
+    chain = number_of(own, channel) * 2 + 1  # an earlier event is missing: it must not be sealed
     change(own, f"UPDATE chains SET last_sequence = {EVENTS - 2} WHERE chain = {chain}")
     assert used(own, "events") > 0.99
     eventually(lambda: warned(own, "events of a chain", channel.id), "it is warned of")

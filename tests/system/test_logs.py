@@ -201,7 +201,7 @@ def test_a_connection_that_is_turned_away_is_logged(start):
 
 
 def test_a_flood_of_connections_is_counted_in_a_line_a_second(start):
-    """Whoever is turned away has no key, and could fill the log's disk."""
+    """A refused client has no key, and could fill the log's disk."""
     service = start(http__connections_per_address=1, describe=False)
     refused, started = 300, time.monotonic()
     with socket.create_connection(("127.0.0.1", service.port), PATIENCE):

@@ -1,4 +1,4 @@
-"""E-mails to account owners, through a real mail server that also refuses, fails and hangs up."""
+"""E-mails to account owners, through a real mail server that also refuses, fails and closes connections."""
 
 import email.utils
 import pathlib
@@ -50,7 +50,7 @@ def arrived(server, count=1):
 
 
 def over(service, count=1):
-    """So many mails have ended, well or badly."""
+    """That number of mails has ended, well or badly."""
     eventually(lambda: service.metric("mails_sent_total") + service.metric("mails_failed_total")
                >= count, f"{count} mails are over")
 

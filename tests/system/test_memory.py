@@ -1,4 +1,4 @@
-"""What clients can make the service hold is counted and bounded: answers that they do not read, too."""
+"""Memory that clients make the service use is counted and bounded, also for answers that they do not read."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""What a client is told whose request is refused: what came, what was wanted, and what to do."""
+"""What the response to a refused request says: what was received, what was expected, and what to do."""
 
 import json
 

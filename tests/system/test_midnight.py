@@ -1,5 +1,5 @@
 """What is counted by the day and by the month, while one passes into the next: on clocks of the program, its
-store and its authority that are set shortly before midnight, and go on."""
+store and its authority that are set shortly before midnight, and continue."""
 
 import datetime
 import time

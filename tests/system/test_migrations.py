@@ -1,4 +1,4 @@
-"""Old stores move on, on both engines, when several nodes want to move them at the same moment."""
+"""Older stores are migrated, on both engines, also when several nodes migrate at the same moment."""
 
 import contextlib
 import copy
@@ -188,7 +188,7 @@ def test_a_newer_store_is_refused_by_an_older_program(old):
 
 
 def test_a_program_of_before_seals_no_more_once_the_store_is_moved(cluster, tmp_path):
-    """As it wrote rounds; the ones that stand stay, and may be copied to another server."""
+    """As it wrote rounds; existing ones stay, and may be copied to another server."""
     old = Old("postgres", cluster, tmp_path)
     write = ("INSERT INTO seal_rounds (round, root, authority, kind, sealed_at, obtained_at,"
              " request, response_head, token, token_hash)"

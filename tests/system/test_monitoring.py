@@ -1,4 +1,4 @@
-"""What an operator is told: /metrics, /readyz, and the log of what becomes of them."""
+"""What is reported to an operator: /metrics, /readyz, and the log of what becomes of them."""
 
 import calendar
 import json
@@ -18,7 +18,7 @@ LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def samples(service, name, text=None):
-    """Of a metric: each with its labels; as of now, unless the text of a look is given."""
+    """Of a metric: each with its labels; as of now, unless the text of an earlier scrape is given."""
     text = text or service.monitor("/metrics")[1]
     found = [SAMPLE.fullmatch(line) for line in text.splitlines() if not line.startswith("#")]
     assert all(found), text
@@ -188,7 +188,7 @@ def test_the_oldest_pending_event_is_told_to_the_microsecond_staged_or_not(start
     first = service.new_channel().live
     received = seconds(first.register({"n": 1}).expect(201).json["received_at"])
     eventually(lambda: oldest(service) == pytest.approx(received, abs=1e-6), "it is told")
-    # Staged for a round that no authority seals; what comes behind it is later.
+    # Staged for a round that no authority seals; what follows is later.
     eventually(lambda: stores_count(service, "SELECT COUNT(*) FROM segments") > 0, "it is staged")
     first.register({"n": 2}).expect(201)
     second = service.new_channel().live
@@ -228,7 +228,7 @@ def stores_count(service, sql):
 
 
 def watched_again(service):
-    """Once the service has looked at itself at least once more."""
+    """Once the service has checked itself again at least once."""
     noted = service.admin("store", "backup-done")["last_backup_at"]
     eventually(lambda: readyz(service)["last_backup_at"] == noted, "it looked again")
     return noted
@@ -284,7 +284,7 @@ def test_the_age_of_the_backup_is_told_and_outlives_the_process(start, tmp_path)
                    and "no backup" in line["gone"])
     assert len(changes(service, "no backup")) == 1, "once for each change"
     assert service.stop() == 0
-    # An archive of another kind is noted by hand; and an old one is told.
+    # An archive of another kind is noted by hand; and an old one is reported.
     service.store.change("UPDATE settings SET value = '1700000000000000' "
                          "WHERE name = 'last_backup'")
     service.start()

@@ -1,4 +1,4 @@
-"""tests/clock, by which the tests run at other times: what it moves, and what it leaves alone."""
+"""tests/clock, by which the tests run at other times: what it moves, and what it does not."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Several nodes on one store: each serves any key, and together they are as exact as one."""
+"""Several nodes on one store: each serves any key, and all together are as exact as one."""
 
 import collections
 
@@ -251,7 +251,7 @@ def holder(fleet, certification_id):
 
 
 def test_a_node_that_dies_while_issuing_is_replaced(tmp_path):
-    """Killed as soon as it is seen to have the job, until that was three times before the end."""
+    """Killed once it is seen to have the job, until that was three times before the end."""
     with Fleet(tmp_path, seal__interval="300ms") as fleet:
         channel = fleet.new_channel()
         register_everywhere(fleet, channel.live_key["key"], each=30,
@@ -304,7 +304,7 @@ def test_a_node_that_dies_while_sealing_is_replaced(tmp_path):
 
 @pytest.fixture(scope="module")
 def lagging(tmp_path_factory):
-    """Two nodes, the clock of the second behind the first's."""
+    """Two nodes, the clock of the second slower than the first's."""
     directory = tmp_path_factory.mktemp("lagging")
     fleet = Fleet(directory / "nodes", count=0, seal__clock_bound="1m")
     fleet.add()

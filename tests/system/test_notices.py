@@ -1,4 +1,4 @@
-"""Notices as an operator looks at them, and the replay of all that failed or were missed."""
+"""Notices as operators see them, and the replay of all that failed or were missed."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from hooks import Owner, Receiver, deliveries, ended
 
 pytestmark = pytest.mark.both_stores
 
-GONE = "http://127.0.0.1:9/"  # nobody listens
+GONE = "http://127.0.0.1:9/"  # no server listens
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_all_that_was_missed_is_replayed_once(hooked, receiver):
     owner.cause()
     ended(hooked, away, 3)  # failed
     hooked.admin("webhook", "disable", away["endpoint_id"])
-    owner.cause()           # nobody was told
+    owner.cause()           # no notice was sent
     late = owner.endpoint(receiver.url, "--types", "balance.low")
     everything = [one["notice_id"] for one in reversed(notices(hooked, owner.account_id))]
     assert len(everything) == 6
@@ -154,7 +154,7 @@ def test_what_waits_or_is_not_wanted_is_not_queued_by_a_replay(hooked, receiver)
 
 @pytest.mark.skipif(stores.KIND != "postgresql", reason="a server's statistics")
 def test_a_replay_reads_each_notice_a_few_times_however_many_there_are(start):
-    """Though the server knows nothing of the tables: it would sort all that are left for each piece."""
+    """Though the server has no statistics of the tables: it would sort all that are left for each batch."""
     service = start(webhook__schedule="1ms", describe=False)
     owner = Owner(service)
     late = owner.endpoint(GONE)
@@ -186,7 +186,7 @@ def test_a_replay_says_what_it_lacks(hooked):
 
 
 def fill(service, account_id, count):
-    """So many notices that nobody was told of."""
+    """That number of notices that were not sent."""
     number, = service.store.rows("SELECT account FROM accounts WHERE account_id = "
                                  + stores.text(account_id))[0]
     start, = service.store.rows("SELECT COALESCE(MAX(created_at), 0) FROM notices")[0]

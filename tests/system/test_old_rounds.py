@@ -1,5 +1,5 @@
-"""A store whose segments have paths of their own, as before rounds were written in blocks, goes on:
-what it holds stays proven, and what comes is sealed behind it."""
+"""A store whose segments have paths of their own, as before rounds were written in blocks, continues:
+what it holds stays proven, and what comes is sealed after it."""
 
 import contextlib
 import re
@@ -36,7 +36,7 @@ def hashes(blob):
 
 
 def make_old(path):
-    """Takes back what the step and those behind it added; each segment gets the path that it would
+    """Takes back what this step and the later ones added; each segment gets the path that it would
     have had."""
     steps = "".join(step.read_text(encoding="utf-8") for step in sorted(STEPS.glob("*.sql"))
                     if step.stem > STEP)

@@ -1,4 +1,4 @@
-"""The service's own description of its interface: sound, complete, and kept to."""
+"""The service's own description of its interface: valid, complete, and implemented."""
 
 import jsonschema
 import pytest

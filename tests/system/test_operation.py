@@ -489,7 +489,7 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
         assert certify(client, "later")[1] is False
     finally:
         assert restored.stop() == 0
-    # A store that is nobody else's goes on with keys of its own, and says so.
+    # A store of this service alone continues with keys of its own, and says so.
     assert shared != any(line["event"] == "development_key_replaced"
                          for line in restored.log_lines())
     again = run("store", "restore", "--live", tmp_path / "backup", "--json", *restored.chosen())
@@ -498,7 +498,7 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
 
 
 def test_a_standstill_of_the_signing_process_is_shown_and_ends_the_service(start):
-    """It is no answer to wait for one that does not come: its supervisor starts both anew."""
+    """A signature that does not come is not waited for: the supervisor restarts both processes."""
     service = start(seal__interval="1s")
     account = service.new_channel()
     os.kill(service.signer(), signal.SIGSTOP)
@@ -518,7 +518,7 @@ def test_a_standstill_of_the_signing_process_is_shown_and_ends_the_service(start
 
 
 def copy_program(directory):
-    """The program, with what belongs beside it."""
+    """The program, with the files that belong next to it."""
     for name in ("constancia-renderer", os.path.basename(BINARY)):
         program = shutil.copy2(os.path.join(os.path.dirname(BINARY), name), directory)
     return program
@@ -570,7 +570,7 @@ def test_a_process_has_what_it_uses(service):
 
 
 def test_no_process_that_holds_secrets_leaves_a_core_or_can_be_looked_into(service):
-    """What is not dumpable is root's in /proc, whoever runs it; so it is run by somebody else."""
+    """What is not dumpable is root's in /proc, whichever user runs it; so it is run by another user."""
     for process in (service.process.pid, service.signer()):
         limits = open(f"/proc/{process}/limits", encoding="ascii").read()
         assert re.search(r"Max core file size +0 +0 ", limits), limits
@@ -703,7 +703,7 @@ def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
 
 
 def test_the_end_of_the_signing_process_is_the_end_of_the_service(start):
-    """Its supervisor starts both anew."""
+    """Its supervisor restarts both."""
     service = start()
     os.kill(service.signer(), signal.SIGKILL)
     assert service.process.wait(STOP_PATIENCE) == 1

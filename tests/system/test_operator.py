@@ -34,7 +34,7 @@ HELD = ["pkcs11", "pkcs12", "encrypted"]
 
 
 class World:
-    """What stands outside: who issues certificates and answers for them, and who gives time."""
+    """The surroundings: the authorities that issue certificates and answer for them, and those that give time."""
 
     def __init__(self, directory, **more):
         self.publisher = Publisher(directory, **more)
@@ -148,7 +148,7 @@ def judged(files, world, signer):
 
 
 def both_verify(archive, world):
-    """What `constancia verify` tells of it; the second verifier agrees."""
+    """What `constancia verify` says of it; the second verifier agrees."""
     done = run("verify", "--json", "--trust", world.pki.root, archive)
     second = subprocess.run([sys.executable, "-B", str(SECOND_VERIFIER), "--trust",
                              str(world.pki.root), str(archive)], capture_output=True, text=True,
@@ -235,7 +235,7 @@ def opened(path):
     """How often a file was opened since."""
     library = ctypes.CDLL(None, use_errno=True)
     watch = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    # What is the same as the one before is told once: openings stand between closings.
+    # What is the same as the one before is reported once: openings are between closings.
     opening, closing = 0x20, 0x10
     assert library.inotify_add_watch(watch, os.fsencode(path), opening | closing) >= 0
 
@@ -267,7 +267,7 @@ def test_another_passphrase_is_refused_plainly(tmp_path, world, held, why):
         assert service.node.stop() == 0
         service.change({**signer, "signer.passphrase_file": str(wrong)})
         with opened(wrong) as times:
-            code = 3 if held == "pkcs11" else 1  # which the unit does not start anew
+            code = 3 if held == "pkcs11" else 1  # which the unit does not restart
             with pytest.raises(NotStarted, match=f"ended with {code}:(.|\n)*{why}"):
                 service.node.start()
             assert times() == 1, "each time a token is logged in to is one less that it allows"
@@ -297,7 +297,7 @@ def test_a_token_that_is_not_there_is_refused_plainly(tmp_path, world, there, ch
 
 def test_a_publisher_that_hangs_holds_up_nobodys_certifications(tmp_path, world):
     """Each place is waited for once, for revocation.timeout at most, and then left alone for longer
-    and longer: what is issued meanwhile has the level that is to be had."""
+    and longer: what is issued meanwhile has the level that is available."""
     with deployed(tmp_path, world, world.pki.signer("patient")) as service, \
             hanging(world.publisher) as asked:
         service.settings |= {"certification.level": "", "revocation.timeout": "500ms"}
@@ -316,7 +316,7 @@ def test_a_publisher_that_hangs_holds_up_nobodys_certifications(tmp_path, world)
         assert {line["signature_level"] for line in lacking} == {"B-T"}
         archive, *_ = certify(tenants[0], 1, 1, tmp_path / "silent")
         assert not_revoked(archive, world) == {0}
-        # 5 s lie behind the first try, then twice as many each time; two may try side by side.
+        # 5 s pass after the first attempt, then twice as many each time; two may try side by side.
         most = 2 * (2 + math.log2(1 + (time.monotonic() - begun) / 5))
         places = collections.Counter(path for _, path in asked())
         assert places and max(places.values()) <= most, (places, most)
@@ -324,7 +324,7 @@ def test_a_publisher_that_hangs_holds_up_nobodys_certifications(tmp_path, world)
 
 
 def test_a_list_that_is_too_large_for_a_signature(tmp_path, world):
-    """It can be had, and does not fit: what is issued has the level that is left, or waits."""
+    """It is available, and does not fit: what is issued has the level that is left, or waits."""
     with deployed(tmp_path, world, world.pki.signer("copious")) as service, \
             contextlib.ExitStack() as ending:
         ending.callback(setattr, world.pki, "padding", 0)
@@ -355,7 +355,7 @@ def test_a_list_that_is_too_large_for_a_signature(tmp_path, world):
 
 
 def test_an_authority_that_was_revoked_after_it_had_given_time(tmp_path, tmp_path_factory):
-    """Where its key may be in other hands, a second authority's timestamp is needed beside its own;
+    """Where its key may be compromised, a second authority's timestamp is needed in addition to its own;
     where it was only replaced, what it gave before stays what it was."""
     own = World(tmp_path_factory.mktemp("revoked"))
     with contextlib.ExitStack() as ending:
@@ -455,7 +455,7 @@ def test_an_authority_that_publishes_no_more_is_not_waited_for_in_vain(tmp_path,
 
 
 def test_rounds_of_before_certificates_were_kept_are_certified(tmp_path, world):
-    """Nobody can be asked about a certificate whose issuer is not known: what is above is left open."""
+    """A certificate of an unknown issuer cannot be checked: what is above is left open."""
     with deployed(tmp_path, world, world.pki.signer("steadfast")) as service:
         node = service.start().node
         channel = service.new_channel()
@@ -488,7 +488,7 @@ def test_a_token_that_goes_away_stops_certifications_alone(tmp_path, world):
         assert node.metric("signer_can_sign") == 0 and node.metric("signer_ready") == 1
         (line,) = node.logged(lambda line: line["event"] == "signing_key_failed")
         assert line["level"] == "error" and "no token matches the pkcs11: URI" in line["cause"]
-        # Whoever registers does not notice, and is sealed.
+        # Registration does not notice, and its events are sealed.
         event = channel.live.register({"n": 2}).expect(201).json
         channel.live.sealed(event["event_id"])
         assert channel.live.certification(waiting)["status"] == "processing"
@@ -537,7 +537,7 @@ def test_the_end_of_an_authority_s_certificate_is_told_before(tmp_path, world):
         assert "CN=ending" in line["subject"] and line["level"] == "warning"
         until = node.metric("authority_expires_timestamp_seconds")
         assert abs(until - time.time() - 20 * DAY) < 3600
-        # Which level its timestamps have is told once it has given one.
+        # The level of its timestamps is reported once it has given one.
         levels = eventually(lambda: len(told(node, "validation_data")) == 2 and
                             told(node, "validation_data"), "the levels are told")
         assert {line["of"]: line["signature_level"] for line in levels} == {"signer": "LTA",
@@ -572,7 +572,7 @@ def test_a_change_of_authority(tmp_path, world, tmp_path_factory):
         channel.live.register({"n": 1}).expect(201)
         before = certify(channel, 1, 1, tmp_path / "before")
         assert node.stop() == 0
-        # The new one first, the former one behind it, which has the word while that is silent.
+        # The new one first, then the former one, which is used while that is silent.
         new, former = other.authorities[0], world.authorities[0]
         new.mode = "error"
         service.change({"tsa.url": f"{new.url},{former.url}",

@@ -1,4 +1,4 @@
-"""The pages that tell a person what this is and where to go on, and what programs look for at any
+"""The pages that tell a person what this is and what to read next, and what programs look for at any
 server."""
 
 import datetime

@@ -1,4 +1,4 @@
-"""Declared JSON: its canonical form (RFC 8785), what has none, and its size."""
+"""Declared JSON: its canonical form (RFC 8785), values without one, and its size."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def send(client, payload, ref=None):
-    """The payload as its bytes stand."""
+    """The payload's bytes, unchanged."""
     body = b'{"client_ref":"%s","payload":%s}' % ((ref or fresh()).encode(), payload)
     return client.post("/v1/events", body, headers=JSON)
 
@@ -95,7 +95,7 @@ def test_a_byte_order_mark_is_refused(shared):
 
 
 def nested(levels, kind, inside):
-    """A payload with so many levels, itself the first, and what stands inside the last."""
+    """A payload with that many levels, itself the first; `inside` is the content of the last."""
     if kind == "objects":
         member = b'"a":' + inside if inside else b""
         return b'{"a":' * (levels - 1) + b"{" + member + b"}" * levels

@@ -1,5 +1,5 @@
-"""What a transaction depends on goes with it, not with the session: behind a pooler a session is not
-the node's own. And what a server does with what it has written is looked at, whatever is promised."""
+"""A transaction carries all that it depends on, and the session nothing: through a pooler a session is not
+the node's own. And what a server does with what it has written is checked, whatever is promised."""
 
 import json
 

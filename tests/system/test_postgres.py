@@ -1,5 +1,5 @@
-"""What a receipt stands for on PostgreSQL: a synchronous standby holds it. One node on a primary and
-a standby of its own, to which things happen."""
+"""A receipt on PostgreSQL is held by a synchronous standby. One node on a primary and
+a standby of its own, with failures of both."""
 
 import contextlib
 import http.client
@@ -16,7 +16,7 @@ from program import NotStarted, Refused
 from postgres import ROLE, Cluster, Failed
 
 pytestmark = pytest.mark.postgresql
-TIMEOUT = "2s"  # of a commit; one that waits for nobody takes less on any machine
+TIMEOUT = "2s"  # of a commit; one that need not wait takes less on any machine
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def put_in_doubt(cluster, node, *words):
 
 
 def test_what_takes_rights_away_passes_an_act_in_doubt(cluster, fleet, node, channel):
-    """The act before it on the same account waits for the standby with its number."""
+    """An earlier change of the same account waits for the standby with its number."""
     account = channel.account_id
     stolen = new_key(node, channel)
     endpoint = node.admin("webhook", "create", "--account", account, "--url",
@@ -235,7 +235,7 @@ def test_what_takes_rights_away_passes_an_act_in_doubt(cluster, fleet, node, cha
 
 
 def test_an_invitation_in_doubt_keeps_no_user_from_being_removed(cluster, fleet, node, channel):
-    """Another account's owner invites the same address; his commit waits for the standby."""
+    """Another account's owner invites the same address; the commit of that waits for the standby."""
     account, other = channel.account_id, fleet.new_channel().account_id
     words = "user", "invite", "--email", "who@example.org", "--account"
     node.admin(*words, account, "--role", "developer")
@@ -251,7 +251,7 @@ def test_an_invitation_in_doubt_keeps_no_user_from_being_removed(cluster, fleet,
 
 
 def test_who_signs_out_waits_for_no_standby(cluster, fleet, node, channel):
-    """Nor does the record of it, behind an act on the same account that is in doubt."""
+    """Nor does the record of it, after a change of the same account that is in doubt."""
     account = channel.account_id
     visitor = signed_in(node, invited(node, account, "ana@example.org"))
     try:
@@ -386,7 +386,7 @@ def test_what_is_visible_and_not_replicated_is_not_repeated_as_a_receipt(cluster
         make_event_visible(cluster, fleet, channel, "seen")
         for _ in range(3):
             refused(channel, "seen", {"n": 1})
-        # Nor after the back ends, and the node with all it remembers, were started anew.
+        # Nor after the back ends, and the node with all it remembers, were restarted.
         cluster.primary.terminate_backends(fleet.database)
         refused(channel, "seen", {"n": 1})
     finally:
@@ -446,7 +446,7 @@ def test_a_node_that_starts_anew_does_not_repeat_it_either(cluster, fleet, node,
 
 
 def test_cancelled_commits_are_not_acknowledged_while_others_are(cluster, fleet, node, channel):
-    """Cancelled at random while the standby is well: whatever was told is on the standby."""
+    """Cancelled at random while the standby is well: whatever was acknowledged is on the standby."""
     stop, told = threading.Event(), {}
 
     def register():

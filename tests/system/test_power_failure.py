@@ -102,7 +102,7 @@ def box(tmp_path, library):
 @pytest.mark.parametrize("later", (0, 12))
 def test_a_start_over_a_failed_sync_leaves_no_hole(box, later):
     """The log that a start finds in the page cache is not on the disk, and no later sync brings it
-    there. A retry answered from it, and whatever is written behind it, would go with it."""
+    there. A retry answered from it, and whatever is written after it, would be lost with it."""
     box.start()
     for _ in range(3):
         box.register().expect(201)
@@ -164,7 +164,7 @@ def test_making_a_store_may_be_cut_short_at_each_of_its_syncs(tmp_path, library,
 
 @pytest.mark.parametrize("number", (1, 2))
 def test_an_error_of_long_ago_does_not_stop_a_start(box, number):
-    """The kernel tells it to whoever syncs the file first. What is written and synced anew after
+    """The kernel reports it to the first process that syncs the file. What is written and synced again after
     that is on the disk: the log, and the file."""
     box.start()
     for _ in range(3):
@@ -204,7 +204,7 @@ def test_a_store_that_somebody_copied_there_is_on_the_disk_before_it_is_served(b
 
 
 def test_a_full_disk_is_answered_503_and_passes(box):
-    """Also when what has no room is the index that SQLite would keep beside the log."""
+    """Also when what has no room is the index that SQLite would keep next to the log."""
     box.start()
     process = box.service.process.pid
     box.disk.plan("full", "-shm")

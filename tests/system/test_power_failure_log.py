@@ -1,5 +1,5 @@
 """What was acknowledged outlasts a power failure, or a kill, at the steps of what is done with the
-log of the embedded store: it is moved into the file once it has grown; a transaction that is larger
+log of the embedded store: it is checkpointed once it has grown; a transaction that is larger
 than the memory it may have puts a part of itself there before its commit. Where a thread is stopped
 for that: tests/support/log_steps.py."""
 
@@ -17,9 +17,9 @@ from test_power_failure import LASTING, LOG, box, library  # noqa: F401 (fixture
 
 pytestmark = pytest.mark.sqlite
 MIB = 1 << 20
-MEMORY = 4 * MIB  # of who writes
+MEMORY = 4 * MIB  # of the writer
 CONNECTIONS = 400  # and as many events of a transaction: 7 MiB
-FEW = 100  # of a transaction that who moves the log can keep up with
+FEW = 100  # of a transaction that the checkpointer can keep up with
 FILE = "constancia.db$"
 TEXT_SIZE = 15_500  # of JSON that travels in the transaction, nearly as large as it may be
 
@@ -47,7 +47,7 @@ def registration(client_ref):
 
 
 class Load(threading.Thread):
-    """Registers events of 15 KiB, so many at a time, until nobody answers any more."""
+    """Registers events of 15 KiB, that number at a time, until no request is answered any more."""
 
     numbers = itertools.count()
 
@@ -102,12 +102,12 @@ class Load(threading.Thread):
         return len(ours)
 
 
-# ---- the log is moved into the file ----
+# ---- the log is checkpointed ----
 
 @pytest.mark.parametrize("step, size", (("moving", 0), ("moving", 16 * MIB), ("moved", 0),
                                         ("synced", 0), ("anew", 0)))
 def test_the_power_may_fail_at_each_step_of_a_move(box, steps, step, size):
-    """While the pages are moved, registration goes on."""
+    """While the pages are moved, registration continues."""
     box.start()
     steps.stop_at(step, size)
     load = Load(box, FEW)
@@ -147,7 +147,7 @@ def turn_of_log(box):
 
 
 def move_alone(box, steps, step):
-    """Who moves the log comes to its end, and to that step, while nobody registers."""
+    """The checkpointer comes to its end, and to that step, without any registration."""
     steps.stop_at("moving")
     load = Load(box, FEW)
     load.start()
@@ -194,8 +194,8 @@ def test_the_log_begins_anew_only_once_its_move_is_believed(box, steps):
 
 
 def test_the_sync_of_the_file_may_fail(box, steps):
-    """The service ends. Of what was moved before, too, much is in the log alone, which is left as
-    it is then, though a later sync would be good."""
+    """The service ends. Of what was moved before, too, much is in the log alone, which is then
+    unchanged, though a later sync would be good."""
     box.start()
     steps.stop_at("moved")
     load = Load(box, FEW)

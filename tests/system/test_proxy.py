@@ -240,8 +240,8 @@ def test_the_keys_of_a_node_that_dies_move_and_the_others_stay(fleet, proxy):
 
 
 def test_a_node_that_stops_is_left_before_it_is_gone(fleet, proxy):
-    """SIGTERM drains while the proxy goes on: no request is lost, each gets an answer at once or
-    at the next try."""
+    """SIGTERM drains while the proxy runs: no request is lost, each gets an answer at once or
+    at the next attempt."""
     everyone_up(fleet, proxy)
     channels = [fleet.new_channel() for _ in range(8)]
     homes = collections.Counter(home(fleet, proxy, channel) for channel in channels)
@@ -277,7 +277,7 @@ def test_when_nobody_answers_the_proxy_says_so_in_the_words_of_the_interface(fle
 
 
 def test_nodes_that_cannot_acknowledge_still_read(fleet, proxy):
-    """Without a standby no node is ready: reading goes on, and 503 is the service's own."""
+    """Without a standby no node is ready: reads continue, and 503 is the service's own."""
     everyone_up(fleet, proxy)
     channel = fleet.new_channel()
     event = channel.live.register({"n": 1}).expect(201).json

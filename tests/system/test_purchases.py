@@ -1,4 +1,4 @@
-"""Packs, pricing regions, purchases and what becomes of them, with payments confirmed by an
+"""Packs, pricing regions, and purchases and their outcomes, with payments confirmed by an
 operator."""
 
 import threading
@@ -90,7 +90,7 @@ def test_a_withdrawn_pack_is_not_sold_until_it_is_offered_again(service):
     withdrawn = service.admin("pack", "withdraw", pack["pack_id"])
     assert withdrawn["on_sale"] is False and withdrawn["withdrawn_at"]
     refused(service, "purchase", "create", "--account", account, "--pack", pack["pack_id"])
-    assert purchase(service, "pay", bought)["balance"] == 10  # what was begun goes on
+    assert purchase(service, "pay", bought)["balance"] == 10  # what was begun continues
     assert service.admin("pack", "offer", pack["pack_id"])["on_sale"] is True
     assert new_purchase(service, account, pack)["state"] == "pending"
 
@@ -240,7 +240,7 @@ def test_purchases_and_events_at_once_lose_no_credit(service):
 
 
 def age(service, *accounts, days):
-    """As if their owners had not been seen for so long."""
+    """As if their owners had not been seen for that time."""
     service.stop()
     names = ", ".join(f"'{account}'" for account in accounts)
     service.store.change(f"UPDATE accounts SET active_at = active_at - {days} * 86400000000"
@@ -281,7 +281,7 @@ def test_a_clock_that_jumps_ahead_disables_nobody(start):
         table, _, name = column.partition(".")
         service.store.change(f"UPDATE {table} SET {name} = {name} - {jump}")
     service.start()
-    # Notices are forgotten after accounts were looked at.
+    # Notices are forgotten after accounts were checked.
     eventually(lambda: service.store.rows(count) == [["0"]], "housekeeping has come so far")
     assert service.admin("account", "show", channel.account_id)["disabled"] is False
 

@@ -1,4 +1,4 @@
-"""A restored copy is quiet: it sends, charges, seals and acknowledges nothing until it is woken."""
+"""A restored copy is read-only: it sends, charges, seals and acknowledges nothing until it is resumed."""
 
 import json
 import pathlib
@@ -66,7 +66,7 @@ def prepare(service, outside):
 
 
 def was_tried(store):
-    """The notice has one attempt behind it, as one that met a dead endpoint."""
+    """The notice has had one attempt, as one that met a dead endpoint."""
     store.change(
         "INSERT INTO webhook_attempts (account, endpoint, notice, attempt, at, duration_us)"
         " SELECT account, endpoint, notice, 1, 1700000000000000, 1 FROM webhook_deliveries;"

@@ -147,7 +147,7 @@ def test_callers_without_a_valid_key_share_a_bucket_per_address(limited):
 
 
 def test_the_list_of_signers_is_open_but_not_without_limit(start):
-    """It is read from the store: nobody may ask for it for ever at no cost."""
+    """It is read from the store: it must not be free to request it for ever."""
     service = start(rate__live=1, rate__test=1)
     anyone, channel = Client(service), service.new_channel()
     allowed, refused = drain(anyone, "/v1/signers")
@@ -155,7 +155,7 @@ def test_the_list_of_signers_is_open_but_not_without_limit(start):
     assert [numbers(answer)[0] for answer in allowed] == [4] * len(allowed)
     refused.expect(429, "rate_limited")
     assert int(refused.headers["Retry-After"]) >= 1 and numbers(refused)[:2] == (4, 0)
-    # No key is looked at there, and none pays for it.
+    # No key is checked there, and none pays for it.
     assert channel.live.get("/v1/signers").status in (200, 429)
     assert numbers(channel.live.get(LOOK).expect(200)) == (4, 3, 1)
 

@@ -1,5 +1,5 @@
-"""The embedded store's index of client_refs is derived from events: what is damaged of it is noticed
-when it is read, answered 503 and never as new, and made again without an operator. `store check`
+"""The embedded store's index of client_refs is derived from events: damage is detected
+when it is read, answered 503 and never as new, and repaired without an operator. `store check`
 looks every event up in it."""
 
 import contextlib

@@ -24,7 +24,7 @@ OWN = {"tsa.url": "embedded:", "rate.live": "100000", "rate.test": "100000", "se
 
 
 class Reloading(Service):
-    """Serves by a file of settings, which is written anew while it runs."""
+    """Serves by a file of settings, which is rewritten while it runs."""
 
     def __init__(self, directory, environment=None, **settings):
         super().__init__(directory, environment, describe=False)
@@ -107,7 +107,7 @@ def test_it_takes_over_what_can_be_changed(reloading):
     assert 429 in strangers(1) and strangers(2).index(429) < 4, "all are one client"
     reloading.reload(rate__live=1, service__trusted_proxies="127.0.0.0/8")
     assert strangers(3).index(429) >= 4, "it has a bucket of its own"
-    # What needs a restart is told.
+    # What needs a restart is reported.
     (told,) = reloading.reload(rate__live=50, service__name="Another")
     assert set(told["before"].split("; ")) == {"rate.live = 1", "service.trusted_proxies = 127.0.0.0/8"}
     assert set(told["after"].split("; ")) == {"rate.live = 50", "service.trusted_proxies = "}
@@ -157,7 +157,7 @@ def test_a_file_with_faults_changes_nothing(reloading):
 
 @pytest.mark.sqlite
 def test_the_log(reloading):
-    """Its level, and what it says of requests, each from the moment that this is told."""
+    """Its level, and what it says of requests, each from the moment that this is logged."""
     def requests():
         return [line["status"] for line in reloading.log_lines() if line["event"] == "request"]
     reloading.reload(log__level="info", log__requests="none")
@@ -168,7 +168,7 @@ def test_the_log(reloading):
     reloading.reload(log__level="info", log__requests="none")
     reloading.get("/v1/channel")
     reloading.reload(log__level="error", log__requests="none")
-    (told,) = reloading.reload(log__level="warning", rate__test=3)  # told at any level
+    (told,) = reloading.reload(log__level="warning", rate__test=3)  # logged at any level
     assert set(told["changed"].split()) == {"log.level", "log.requests", "rate.test"}
     assert reloading.stop() == 0
     assert requests() == [401], "the first alone"
@@ -336,7 +336,7 @@ def test_the_authority_and_how_it_did(reloading, authorities):
     channel = reloading.new_channel()
 
     def seal():
-        """Twice: a pass that was under way at the reload goes on as it began, and seals the first."""
+        """Twice: a pass that was under way at the reload continues with its settings, and seals the first."""
         for n in range(2):
             channel.live.sealed(channel.live.register({"n": n}).expect(201).json["event_id"])
     counts = [server.count for server in authorities]

@@ -1,4 +1,4 @@
-"""One range that is certified again and again: every certification is a document of its own, and
+"""One range that is certified again and again: each certification has its own document, and
 what they have in common is stored once."""
 
 import glob
@@ -207,7 +207,7 @@ def test_stored_bytes_are_counted_and_bounded(start):
     eventually(lambda: len(glob.glob(os.path.join(service.data, "content", "event", "*", "*"))) == 2,
                "what was refused is deleted")
     assert channel.live.balance()["balance"] == balance
-    # What has no content goes on, and so does what fits, and everybody else.
+    # What has no content continues, and so does what fits, and all other clients.
     other.live.register_file(secrets.token_bytes(1_700_000), "large").expect(201)
     size = stored(service)
     channel.live.certified(seq_from=3, seq_to=3)

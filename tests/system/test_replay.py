@@ -9,7 +9,7 @@ from client import Client, eventually, fresh
 
 pytestmark = pytest.mark.both_stores
 
-STANDING = {"status", "timestamp"}  # as they stand now; all else as first answered
+STANDING = {"status", "timestamp"}  # their present values; all else as first answered
 
 
 def check_replay(first, again):

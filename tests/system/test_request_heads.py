@@ -1,4 +1,4 @@
-"""The heads of requests: how large they may be, which shapes are refused, and that nothing is done which is not
+"""The heads of requests: how large they may be, which forms are refused, and that no request has an effect that is not
 answered. Byte for byte, on the wire."""
 
 import contextlib
@@ -23,7 +23,7 @@ MARK = "X-Behind: 1"  # a request that is smuggled in asks for what nothing else
 # ---- the wire ----
 
 class Talk:
-    """What came back for some bytes: the statuses of the answers, and whether the connection ended."""
+    """What was returned for some bytes: the statuses of the answers, and whether the connection ended."""
 
     def __init__(self, service, sent, patience=PATIENCE, pieces=1):
         self.answers, self.closed, self.left, self.continued = [], False, b"", 0

@@ -1,4 +1,4 @@
-"""A store that goes back is noticed, and served only once an operator confirmed that."""
+"""A store that was rolled back is noticed, and served only once an operator confirmed that."""
 
 import contextlib
 import hmac
@@ -28,7 +28,7 @@ def marks(data):
 # ---- the embedded store ----
 
 class Kept:
-    """A service and copies of its database, taken while it stood still."""
+    """A service and copies of its database, taken while it was stopped."""
 
     def __init__(self, directory):
         self.service = Service(directory, rate__live=100000, rate__test=100000,
@@ -128,7 +128,7 @@ def test_another_history_with_as_many_rounds_is_noticed(kept):
 
 @pytest.mark.sqlite
 def test_a_store_that_the_node_knows_nothing_of_is_told(kept):
-    """As when the signing process's log went back together with the store, or is gone."""
+    """As when the signing process's log was rolled back together with the store, or is gone."""
     kept.grow("one")
     assert "store_history_unknown" not in kept.service.log.read_text()
     kept.keep("early")

@@ -1,4 +1,4 @@
-"""A whole service whose content lies in an S3 service, which works, fails, stalls and lies."""
+"""A service with its content in an S3 service, which works, fails, stalls and gives wrong answers."""
 
 import hashlib
 import http.client
@@ -246,7 +246,7 @@ def test_a_service_ends_while_downloads_hang(s3, start_on):
         assert connection.getresponse().status == 200
         connections.append(connection)
     eventually(lambda: fault.met >= 2 * len(connections), "each asks for its second block")
-    connections.pop().close()  # gone before its piece comes
+    connections.pop().close()  # gone before its part comes
     assert service.stop() == 0
     for connection in connections:
         connection.close()

@@ -1,4 +1,4 @@
-"""X-SVC-Test-Scenario: each cell of the table, and what it leaves untouched."""
+"""X-SVC-Test-Scenario: each cell of the table, and what it does not affect."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""From pending to batch, and the proof of each event computed anew without the service."""
+"""From pending to batch, and the proof of each event computed independently of the service."""
 
 import pathlib
 import subprocess

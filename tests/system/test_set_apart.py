@@ -1,5 +1,5 @@
-"""What is broken fails alone: registrations and seals of one chain, while all others go on. What a
-clock that ran ahead left behind waits until the clock is there."""
+"""What is broken fails alone: registrations and seals of one chain, while all others continue. What a
+clock that was ahead recorded waits until the clock has reached it."""
 
 import json
 import re

@@ -69,7 +69,7 @@ def test_the_list_is_served_signed_and_says_what_the_other_one_says(start):
     done = subprocess.run(["openssl", "cms", "-verify", "-cades", "-binary", "-inform", "DER", "-purpose", "any",
                            "-CAfile", service.data / "trust.pem", "-in", path], capture_output=True)
     assert done.returncode == 0 and json.loads(done.stdout) == listed, done.stderr
-    # It stands in the store: nothing is signed for a request.
+    # It is in the store: nothing is signed for a request.
     assert fetch(service)[1].body == answer.body
     assert Client(service).get("/v1/signers.p7m", headers={"If-None-Match": answer.headers["ETag"]}).status == 304
 

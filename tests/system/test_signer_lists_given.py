@@ -48,7 +48,7 @@ def keys(stranger, monkeypatch):
 @pytest.fixture
 def listed(tmp_path):
     def one(by, seconds, *items):
-        """Signed so many seconds after the corpus was made; `items` are (key, used from, used until)."""
+        """Signed that number of seconds after the corpus was made; `items` are (key, used from, used until)."""
         def entry(name, begins, ends):
             der = forge.der_of(forge.certificate(name))
             return {"certificate": base64.b64encode(der).decode(), "reason": None if ends is None else "stolen",

@@ -1,4 +1,4 @@
-"""An operator's own signing keys: what is refused, what waits, and how one follows another."""
+"""An operator's own signing keys: what is refused, what waits, and how one key replaces another."""
 
 import contextlib
 import json
@@ -131,7 +131,7 @@ def test_the_next_key_is_taken_while_serving_and_old_evidence_stays_valid(tmp_pa
         # What is next becomes present with the settings, at leisure.
         service.change(**second, **{name: None for name in as_next(second)})
         assert service.certify("c") == pki.sha256("second")
-        # The former one never comes back.
+        # The former one never returns.
         assert service.stop() == 0
         service.set(first)
         assert "does not match the store's current signing certificate" in service.refused()
@@ -185,7 +185,7 @@ def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
 # ---- what the pages say ----
 
 def command_of(page, service):
-    """The one command that a page of docs/ has, run as it stands there."""
+    """The one command that a page of docs/ has, run unchanged."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     (line,) = [line.strip() for line in text.splitlines() if line.strip().startswith("constancia signer")]
     words = shlex.split(line)[1:]
@@ -249,7 +249,7 @@ def test_nodes_have_one_signer(tmp_path, pki):
         for node in fleet.nodes:
             eventually(lambda node=node: any(line.get("event") == "signer_activated"
                                              for line in node.log_lines()), "both have taken it")
-        # A node without the next key says so, and goes on registering.
+        # A node without the next key says so, and continues to register.
         assert two.stop() == 0
         for name in second:
             two.settings.pop(name)

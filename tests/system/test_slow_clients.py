@@ -1,4 +1,4 @@
-"""What one client can take: connections and memory, by being slow or by being many."""
+"""The connections and memory that one client can use, with slow or with many connections."""
 
 import contextlib
 import email.parser
@@ -49,7 +49,7 @@ def statuses(received):
 
 
 def judge_bare(service, received, status):
-    """An answer to a connection, before any request of it was looked at: its status alone."""
+    """An answer to a connection, before any request of it was parsed: its status alone."""
     head, _, body = received.partition(b"\r\n\r\n")
     line, _, fields = head.partition(b"\r\n")
     headers = email.parser.BytesParser().parsebytes(fields)
@@ -64,7 +64,7 @@ def judge_bare(service, received, status):
 
 
 def trickle(link, data=b"x", pause=0.3):
-    """Sends it again and again until nobody takes it any more; seconds."""
+    """Sends it again and again until it is not accepted any more; seconds."""
     started = time.monotonic()
     while time.monotonic() - started < PATIENCE:
         try:
@@ -309,7 +309,7 @@ def ask(service, source, link=None):
 @pytest.mark.parametrize("says", CROWDS)
 def test_a_crowd_stops_nobody_but_itself(start, says, loops):
     """Of eight addresses as many connections as there may be in all: those of others are served meanwhile, and
-    an idle one that was there before goes on, unless the crowd keeps the service at work."""
+    an idle one that was there before stays open, unless the crowd keeps the service at work."""
     service = start(http__connections=160, http__connections_per_address=40, http__idle_timeout="600s",
                     http__transfer_timeout="600s", http__loops=loops)
     with connect(service, "127.0.0.30") as before:
@@ -349,7 +349,7 @@ def test_who_holds_most_makes_room_for_himself(start):
 
 @pytest.mark.parametrize("loops", [1, 4])
 def test_without_descriptors_it_goes_on(start, loops):
-    """What is idle gives way for those who come."""
+    """Idle connections give way to new ones."""
     service = start(http__loops=loops, http__connections_per_address=1000, http__idle_timeout="600s")
     assert ask(service, "127.0.0.2") == 404
     opened = len(os.listdir(f"/proc/{service.process.pid}/fd"))
@@ -382,7 +382,7 @@ def test_a_head_has_no_longer_than_the_transfer_timeout(start, rest, after_reque
             trickle(link, rest[-1:])
 
 
-# ---- told ----
+# ---- what the answers say ----
 
 def test_too_slow_is_described(impatient, key):
     with connect(impatient) as link:

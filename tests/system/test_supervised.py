@@ -1,5 +1,5 @@
-"""What a supervisor hears, as systemd would: readiness, signs of life, the end; how the
-journal hears of it; and sockets that are handed over."""
+"""What a supervisor such as systemd receives: readiness, watchdog messages, the end; how the
+journal receives the log; and socket activation."""
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ import pytest
 from client import BINARY, Client, Service, eventually
 from program import PATIENCE, NotStarted, clean_environment
 
-pytestmark = pytest.mark.sqlite  # what is told does not depend on the store
+pytestmark = pytest.mark.sqlite  # what is reported does not depend on the store
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000

@@ -1,4 +1,4 @@
-"""What the sweep may touch and when: nothing that a commit in doubt names, nothing that is not this
+"""What the sweep may remove, and when: no object of a commit in doubt, and none that is not this
 installation's."""
 
 import contextlib
@@ -182,7 +182,7 @@ def services(tmp_path, content):
 
 
 def copy_database(original, make):
-    """While nobody serves it."""
+    """While no service uses it."""
     if stores.KIND == "sqlite":
         copy = make("copy")
         copy.data.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""TLS in the process: what is spoken, what is refused, and that certificates are replaced under open connections."""
+"""TLS in the process: supported versions, refusals, and that certificates are replaced under open connections."""
 
 import contextlib
 import http.client
@@ -434,7 +434,7 @@ def test_silent_handshakes_are_cut_and_cost_nothing(serving):
 
 
 def test_a_handshake_byte_by_byte(serving):
-    """Whatever the pieces in which it comes."""
+    """Whatever the parts in which it comes."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = serving.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with socket.create_connection(("127.0.0.1", serving.port), timeout=PATIENCE) as connection:

@@ -1,5 +1,5 @@
 """Automatic top-up and payments by a provider, which is scripted: every reason of
-recharge.auto_failed, lost answers, notices late, twice and out of order, kill -9."""
+recharge.auto_failed, lost answers, late, repeated and unordered notices, kill -9."""
 
 import os
 import random
@@ -97,7 +97,7 @@ def await_decisions(shop, buyer):
 
 
 def bought(buyer, provider, count=1):
-    """Exactly so many automatic purchases, each charged once."""
+    """Exactly that number of automatic purchases, each charged once."""
     sales = [sale for sale in buyer.sales() if sale["automatic"]]
     assert len(sales) == count
     for sale in sales:
@@ -300,7 +300,7 @@ def test_settings_are_checked(shop):
     ["lose"], ["cut"], ["cut", "lose"], ["unavailable", "unavailable"], ["rate"], ["conflict"],
     ["garbage"], ["error_after"]])
 def test_a_payment_whose_answer_was_lost_is_made_once(shop, provider, behaviours):
-    provider.notices = "hold"  # nobody tells but the provider's answers
+    provider.notices = "hold"  # only the provider's answers report the outcome
     provider.script(*behaviours)
     buyer = Buyer(shop)
     buyer.spend()

@@ -1,4 +1,4 @@
-"""Automatic top-up on two nodes of one store: whoever decides, whoever charges, whoever dies, each
+"""Automatic top-up on two nodes of one store: whichever node decides, charges or dies, each
 purchase is charged once."""
 
 import random
@@ -108,7 +108,7 @@ def test_what_a_dead_node_held_is_taken_over_when_its_lease_ends(fleet, provider
 
 
 def test_a_clock_behind_never_charges_under_a_key_that_is_forgotten(tmp_path, provider):
-    """21 hours after the first try, on a node whose clock is five hours behind the store's."""
+    """21 hours after the first attempt, on a node whose clock is five hours slow."""
     fleet = Fleet(tmp_path, count=1, **provider.settings())
     with fleet:
         provider.script(*["unavailable"] * 1000)

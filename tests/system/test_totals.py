@@ -57,7 +57,7 @@ def test_what_moved_the_balance_is_told_by_day(start):
     assert (days[-1]["balance"], days[-1]["unpaid_events"]) == (15, 0)
     assert channel.live.balance()["balance"] == 15
     assert service.stop() == 0
-    # Ten days of before, on one of which five events were registered.
+    # Ten earlier days, on one of which five events were registered.
     service.store.change("UPDATE accounts SET created_at = created_at - 864000000000; "
                          "INSERT INTO daily_usage SELECT account, day - 7, chain, key, 5, 0, 0 "
                          "FROM daily_usage")
@@ -126,7 +126,7 @@ def test_an_overview_agrees_with_what_it_sums_up(start):
 def test_what_waits_and_when_credits_run_out(start, tmp_path):
     roots = timestamp_authority.Certificates(str(tmp_path)).path("root.pem")
     service = start(tsa__url="http://127.0.0.1:1/", tsa__roots=roots, tsa__kind="non_qualified",
-                    tsa__allow_networks="127.0.0.0/8")  # where nobody answers
+                    tsa__allow_networks="127.0.0.0/8")  # where no authority answers
     channel = service.new_channel(credits=1000)
     for n in range(4):
         channel.live.register({"n": n}).expect(201)

@@ -152,7 +152,7 @@ def test_a_list_that_somebody_else_signed_is_refused(evidence, scheme, ask):
     services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
     refused(ask, signed(scheme, services, "stranger"), "does not chain to any of the roots")
     refused(ask, signed(scheme, services), "does not chain to any of the roots", root="stranger")
-    # The trusted certificate beside a stranger's key.
+    # The trusted certificate together with a stranger's key.
     content = lists.sign(lists.unsigned(services), scheme.path("stranger.key"),
                          [scheme.path("operator.pem"), scheme.path("issuer.pem")])
     refused(ask, content, "an invalid signature")

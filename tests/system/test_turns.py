@@ -1,4 +1,4 @@
-"""Accounts take turns: what one has waiting does not keep the others waiting. Counted, not timed."""
+"""Accounts are served round-robin: the queue of one does not keep the others waiting. Counted, not timed."""
 
 import contextlib
 import json

@@ -1,5 +1,5 @@
 """`constancia verify` and the independent verifier, written from docs/verify/evidence-format.md alone, find the
-same of the same evidence: good, and damaged in every way that these files have."""
+same result for the same evidence: valid, and damaged in every way that these files allow."""
 
 import io
 import json
@@ -162,7 +162,7 @@ def test_both_find_files_that_were_exchanged_removed_doubled_and_moved(issued, t
 
 
 def test_both_find_archives_of_other_keys(issued):
-    """The same roots do not vouch for another service's archive, whole as it is."""
+    """The same roots do not vouch for another service's archive, although it is complete."""
     fixture = SUPPORT / "fixtures/evidence-1/archive.zip"
     assert verdicts(fixture, issued[1]) == (False, False)
 
@@ -196,7 +196,7 @@ def test_both_refuse_what_the_signature_does_not_need(issued, tmp_path):
             both_refuse(packed_with(change), trust, path, what)
     for at in range(len(inside)):
         both_refuse(packed_with(lambda found: found[:at] + found[at + 1:]), trust, path, f"without {at}")
-    # All of it taken out: nothing shows whether it ever was there, but that is told.
+    # All of it taken out: nothing shows whether it ever was there, but that is reported.
     path.write_bytes(packed_with(lambda found: None))
     assert verdicts(path, trust) == (True, True)
     told = json.loads(run("verify", path, "--trust", trust, "--json").stdout)

@@ -1,5 +1,5 @@
 """Stores and evidence that programs of version 0.1.0 made (tests/support/fixtures/0.1.0), an early one and the
-last one of its schema: today's program moves the store, goes on with it where it stood, and finds the evidence as
+last one of its schema: today's program migrates the store, continues with it, and finds the evidence as
 good as then.
 
 What they left waiting has become old since: the settings that forget or give up by age are long."""
@@ -55,7 +55,7 @@ class Early:
 
 
 class Late:
-    """Of schema 016, with an operator's keys: the authority goes on, and the second key signs."""
+    """Of schema 016, with an operator's keys: the authority continues, and the second key signs."""
 
     schema = "016-idempotency-keys"
     archive = f"{stores.KIND}-016.tar.xz"
@@ -119,7 +119,7 @@ class Old(Service):
         return Client(self, self.told["channels"][channel][mode])
 
     def repeat(self, client, asked):
-        """The same request once more."""
+        """The same request again."""
         more = {key: asked[key] for key in ("client_ref", "occurred_at") if key in asked}
         if "payload" in asked:
             return client.register(asked["payload"], **more)
@@ -355,7 +355,7 @@ def test_evidence_of_then_is_what_it_was(old):
 
 
 def test_when_the_certificates_have_ended_nothing_is_called_wrong(old):
-    """Without an evidence record nobody can say; never that it was altered."""
+    """Without an evidence record it cannot be decided; never that it was altered."""
     evidence = sorted((old.directory / "evidence" / "live").iterdir())
     code, verdict = old.verify(*evidence, at=LATER)
     assert code == 2 and verdict["could_not_check"], verdict
@@ -463,7 +463,7 @@ def test_a_key_of_then_leads_to_the_certification_of_then_for_a_day(then):
 @pytest.mark.parametrize("share,left", [(0.25, True), (0.8, False)])
 @pytest.mark.parametrize("made", BOTH)
 def test_a_migration_killed_while_it_writes_is_done_again(tmp_path, made, share, left):
-    """While the log grows, and later, while its pages are moved into the file: the limit of a file's
+    """While the log grows, and later, while it is checkpointed: the limit of a file's
     size ends it with a signal."""
     old = Old(tmp_path, made)
     whole = Old(tmp_path / "whole", made)

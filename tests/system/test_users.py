@@ -1,4 +1,4 @@
-"""Users of the console as the operator makes and removes them: their links, sessions, mails, acts."""
+"""Users of the console, whom the operator creates and removes: links, sessions, e-mails, audit log."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""The public page on which anyone checks a code or a file."""
+"""The public page that checks a code or a file."""
 
 import hashlib
 import html
@@ -346,7 +346,7 @@ def test_an_address_has_one_file_checked_at_a_time_and_few_in_a_second(start, fi
 
 def beyond_the_rate(service):
     """The first that is refused of files of one address, of which there is one a second. Another refusal is that one
-    is checked at a time: its turn is given back behind its answer."""
+    is checked at a time: its turn is given back after its answer."""
     for _ in range(100):
         answer = check(Client(service), b"x")
         assert answer.status in (200, 429), answer
@@ -422,7 +422,7 @@ def test_another_method_is_refused_with_a_page(service, anyone):
 
 
 def test_a_file_whose_signature_holds_may_still_differ_from_what_was_issued(files, anyone):
-    """Of a report the revisions behind the signature, which it does not cover."""
+    """Of a report the revisions after the signature, which it does not cover."""
     report = files["live"]["report"]
     first, size, second, rest = map(int, re.search(
         rb"/ByteRange\s*\[\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\]", report).groups())
@@ -516,7 +516,7 @@ def test_a_damaged_container_is_not_valid(container, anyone):
 
 
 def test_hostile_files_do_not_disturb_the_service(service, files, anyone, channel):
-    """Many at once: each is answered somehow, and registration goes on."""
+    """Many at once: each is answered in some way, and registration continues."""
     statuses = []
 
     def hand_in(content):

@@ -1,4 +1,4 @@
-"""Whose signatures the public page believes: those of the service's own keys, while they were in force."""
+"""Signatures that the public page accepts: those of the service's own keys, while they were in force."""
 
 import html
 import shutil

@@ -1,5 +1,5 @@
-"""What a copy does once it is woken: what the original did since the copy was made is not done again,
-what waited meanwhile gets its time, and no moment of a restore leaves a copy that sends."""
+"""What a copy does once it is resumed: what the original did since the copy was made is not repeated,
+what waited meanwhile gets its full time, and an interrupted restore never leaves a copy that sends."""
 
 import contextlib
 import json
@@ -244,7 +244,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_is_not_quiet(backup, tmp_p
 
 @on_postgres
 def test_a_restore_that_is_killed_behind_the_data_is_quiet(backup, tmp_path):
-    """Between the end of pg_restore and the commit behind it, which writes the mark."""
+    """Between the end of pg_restore and the commit after it, which writes the mark."""
     real = shutil.which("pg_restore")
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -318,7 +318,7 @@ def drill():
 
 @on_sqlite
 def test_the_drill_of_the_documentation(backup, tmp_path):
-    """Its lines as they stand, but for the user and a port that may be taken."""
+    """Its lines unchanged, but for the user and a port that may be taken."""
     port = free_port()
     place = tmp_path / "drill"
     place.mkdir()

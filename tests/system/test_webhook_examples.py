@@ -1,4 +1,4 @@
-"""The examples of docs/integrate/webhooks.md: they stand there as they are here, and each does what it says
+"""The examples of docs/integrate/webhooks.md: the page has the text of these files, and each does what it says
 wherever its interpreter or compiler is installed."""
 
 import os

@@ -69,7 +69,7 @@ def test_no_notice_is_sent_by_two_nodes_at_a_time(fleet):
         receiver.expect(4 * BURST)
         eventually(lambda: fleet.number("SELECT count(*) FROM webhook_deliveries"
                                         " WHERE status = 'waiting'") == 0, "all are over")
-        # Whatever one of them sends beside that has come once it has ended.
+        # Whatever else one of them sends has come once it has ended.
         assert [node.stop() for node in fleet.nodes] == [0, 0]
         receiver.wait(lambda: receiver.under_way == 0, "all are answered")
         counts = collections.Counter(one.id for one in receiver.deliveries)
@@ -79,7 +79,7 @@ def test_no_notice_is_sent_by_two_nodes_at_a_time(fleet):
 
 
 def test_a_node_that_dies_is_replaced_within_its_lease(fleet):
-    """Whoever delivers is killed while requests are under way."""
+    """The delivering node is killed while requests are under way."""
     survivor = Station(fleet.nodes[1])
     answer = Overlaps(status=500, seconds=0.2)
     with Receiver(answer=answer) as receiver:

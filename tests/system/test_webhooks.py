@@ -1,4 +1,4 @@
-"""Notices: every type end to end, endpoints, retries, isolation, what survives."""
+"""Notices: every type end to end, endpoints, retries, isolation, and persistence."""
 
 import datetime
 import json
@@ -20,7 +20,7 @@ TODAY = "%Y-%m-%d"
 
 @pytest.fixture(scope="module")
 def hooked(start):
-    """A service that tries again soon, and gives up no attempt because this machine is slow."""
+    """A service that retries soon, and gives up no attempt because this machine is slow."""
     return start(webhook__schedule="300ms,600ms", webhook__timeout="60s", seal__interval="1s")
 
 

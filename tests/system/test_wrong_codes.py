@@ -1,4 +1,4 @@
-"""Whoever guesses verification codes has ten guesses a minute; whoever has a code, or a file, does not notice."""
+"""A client that guesses verification codes has ten guesses a minute; one with a code, or a file, is not affected."""
 
 import itertools
 import time
@@ -27,7 +27,7 @@ def record(guarded):
 
 @pytest.fixture
 def anyone(guarded):
-    """Asks from an address of its own, as a proxy in front tells it."""
+    """Asks from an address of its own, as a proxy in front reports it."""
     with Client(guarded) as client:
         address = next(addresses)
 
@@ -43,7 +43,7 @@ def guesses(prefix="SVC-2026-AAAA"):
 
 
 def use_up(ask, ways=("/verify/{}",), count=60):
-    """The answers to so many guesses, and how many more than ten may have come through meanwhile."""
+    """The answers to that number of guesses, and how many more than ten may have come through meanwhile."""
     started = time.monotonic()
     answers = [ask(ways[place % len(ways)].format(code))
                for place, code in enumerate(itertools.islice(guesses(), count))]

@@ -5,8 +5,8 @@ with accounts on every worker, and holds the service to what it said.
     distributed_faults.py [--rounds N] [--seed N] [--clients N] [--faults NAME,NAME] [--keep]
 
 A coordinator and two workers, each a primary with one synchronous standby. A round is one of
-postgres_faults.py: the load, one fault, the way back, and what must hold behind it; `FAULTS` names
-them. While a worker is away or hangs, others' accounts go on. Says that it is skipped, and ends with
+postgres_faults.py: the load, one fault, the recovery, and what must hold after it; `FAULTS` names
+them. While a worker is away or hangs, others' accounts continue. Says that it is skipped, and ends with
 77, where the PostgreSQL at hand does not offer the extension.
 """
 
@@ -94,7 +94,7 @@ class DistributedTorture(PostgresTorture):
         return self.random.choice(self.cluster.workers)
 
     def restart_worker(self):
-        """It crashes and comes back; the others' accounts do not wait for it."""
+        """It crashes and is started again; the others' accounts do not wait for it."""
         worker = self.some_worker()
         worker.primary.kill()
         self.others_go_on(worker, "others' accounts go on while a worker is gone")
@@ -109,7 +109,7 @@ class DistributedTorture(PostgresTorture):
         worker.primary.thaw()
 
     def fail_over_worker(self):
-        """Its primary goes away for good; the coordinator is told of the standby."""
+        """Its primary goes away for good; the coordinator is given the address of the standby."""
         worker = self.some_worker()
         worker.primary.kill()
         self.promote(worker)
@@ -128,7 +128,7 @@ class DistributedTorture(PostgresTorture):
         standby.thaw()
 
     def cancel_on_worker(self):
-        """What a worker shows that its standby does not have is acknowledged to nobody."""
+        """What a worker shows that its standby does not have is not acknowledged."""
         worker = self.some_worker()
         worker.standby.freeze()
         for _ in range(20):
@@ -147,7 +147,7 @@ class DistributedTorture(PostgresTorture):
         self.cluster.primary.start()
 
     def fail_over_coordinator(self):
-        """Its primary goes away for good. Nodes find the standby by the address; its own name is told it once it
+        """Its primary goes away for good. Nodes find the standby by the address; it learns its own name once it
         has a standby, for which the commit of that waits."""
         self.cluster.primary.kill()
         self.promote_coordinator()
@@ -171,7 +171,7 @@ class DistributedTorture(PostgresTorture):
         standby.thaw()
 
     def cancel_on_coordinator(self):
-        """While its standby hangs, and sometimes takes over then; acts go on at the nodes, which commit there too."""
+        """While its standby hangs, and sometimes takes over; the nodes still record acts, which commit there too."""
         standby = self.cluster.coordinator.standby
         acting = threading.Thread(target=self.act)
         standby.freeze()

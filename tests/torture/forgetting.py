@@ -9,7 +9,7 @@ written since the last flush. Both are used alike:
         place.cut(percent, seed, processes)  # they are gone, and what they had not synced
         …                                    # of which `percent` survived by chance
 
-What somebody was told before `cut` was called has to be there afterwards.
+What was reported as done before `cut` was called has to be there afterwards.
 """
 
 import os
@@ -143,7 +143,7 @@ class Forgetful:
     def cut(self, percent, seed, processes):
         self.order("freeze 0")
         kill_groups(processes)
-        self.order("off")  # nobody hangs in a request, and nobody runs who would see the answer
+        self.order("off")  # no process hangs in a request, and none runs that would see the answer
         wait(processes)
         self.forget(percent, seed)
 
@@ -170,7 +170,7 @@ class Disk:
     """A file system of the kernel on a disk that forgets. Its sectors, of 4096 bytes, are not torn.
 
     At a cut the disk's state is taken at once. What the old mount still writes goes to a disk that
-    nobody sees any more, until it is unmounted and the state that was taken is mounted anew."""
+    no process sees any more, until it is unmounted and the state that was taken is mounted again."""
 
     MAKE = {
         "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard"],
@@ -212,7 +212,7 @@ class Disk:
         self.mounted = True
 
     def detach(self):
-        """Whoever was killed may hold a file for a moment yet."""
+        """A killed process may hold a file for a moment yet."""
         if self.mounted:
             for _ in range(100):
                 try:
@@ -244,8 +244,8 @@ class Disk:
         return self.below.power_failed()
 
     def fail_sync_in(self, syncs):
-        """Of the disk, which goes on holding what it held: were it lost, the file system's journal
-        might be, too, and nobody would be told. What the file system makes of the failure is its
+        """Of the disk, which keeps what it held: were it lost, the file system's journal
+    might be, too, without a report. What the file system makes of the failure is its
         own affair."""
         self.below.order(f"refuse {syncs}")
 

@@ -3,9 +3,9 @@
 
     full_disk.py [--megabytes N]
 
-A full disk is answered with 503 temporarily_unavailable, reading goes on, nothing acknowledged is
+A full disk is answered with 503 temporarily_unavailable, reads continue, nothing acknowledged is
 lost, /readyz says that there is no space, and once there is room again the service takes events
-again by itself. Mounts a tmpfs in a mount namespace of its own, for which it must be root;
+again automatically. Mounts a tmpfs in a mount namespace of its own, for which it must be root;
 otherwise it says SKIPPED and exits 77.
 """
 

@@ -1,4 +1,4 @@
-"""A service on a machine whose power is cut: it, and the commands that run beside it, on a place of
+"""A service on a machine whose power is cut: it, and the commands that run alongside it, on a place of
 `forgetting.py`."""
 
 import os
@@ -23,7 +23,7 @@ def apart(directory):
 
 
 def in_s3(server):
-    """They are in an S3 service (s3_server.Server), on a machine that goes on."""
+    """They are in an S3 service (s3_server.Server), on a machine that keeps its power."""
     return lambda data: {"content.url": server.url(data),
                          "content.access_key": server.access_key,
                          "content.secret_key": server.secret_key,
@@ -49,7 +49,7 @@ class Machine(Service):
         self.place, self.content = place, content
         self.lock = threading.Lock()
         self.commands = set()
-        self.on = True  # what is told while it is has to last
+        self.on = True  # what is acknowledged while it is on must be durable
         self.disk_failed = False  # what it refuses now, and how, counts for nothing
 
     def beside(self, *words, data=None):

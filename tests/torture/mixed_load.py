@@ -1,4 +1,4 @@
-"""What goes on beside registrations while the power is cut: certifications, administration,
+"""What happens alongside registrations while the power is cut: certifications, administration,
 backups, and registrations in bulk, each in a thread of its own, and what of it was acknowledged and
 so has to last."""
 

@@ -4,21 +4,21 @@ and holds the node to its deadlines and to what it said.
 
     outages.py [--minutes N] [--seed N] [--gateway PROGRAM] [--keep]
 
-Around the node stand a PostgreSQL primary and its synchronous standby, an S3 service (Versity's
+Around the node are a PostgreSQL primary and its synchronous standby, an S3 service (Versity's
 gateway), a timestamp authority, a mail server and a receiver of notices, each a process of its own.
 First each one dies and each one freezes; then two at a time, chosen at random, until the minutes
 are over. Meanwhile clients register JSON of all sizes, files and digests, certify, and read; and
-endpoints at which nobody listens are disabled again and again, which calls for an e-mail each time.
+endpoints that do not listen are disabled repeatedly, which calls for an e-mail each time.
 
 Throughout: the public pages are answered 200 within the deadline, whatever is away; a digest is
 registered within it unless the store or its standby is away or was so a moment ago, and is then
 answered 201 or 503 within it all the same; nothing is answered 500. After each outage, once all has
-returned: registration, certification, its notice and the e-mails work again without anybody's help.
-In the end: every receipt stands, unchanged, in chains without gaps; every content is there; every
+returned: registration, certification, its notice and the e-mails work again without intervention.
+In the end: every receipt is valid and unchanged, in chains without gaps; every content is there; every
 certification is completed, its archive verifies, its notice arrived; so did the notice of every
 threshold that the balance fell below, and an e-mail for each time that an endpoint was disabled,
-some of them while the mail server was away; `store check` finds nothing; the node was never started
-anew and ends with 0.
+some of them while the mail server was away; `store check` finds nothing; the node was never
+restarted and ends with 0.
 """
 
 import argparse
@@ -56,7 +56,7 @@ DEAD_ENDPOINTS = 6
 SCHEDULE = ",".join(["4s"] * 20)  # longer than any outage
 
 
-# ---- what stands around the node ----
+# ---- the surroundings of the node ----
 
 class Part:
     """A process of its own, always at the same port."""
@@ -252,7 +252,7 @@ class Certifier(User):
 
 
 class DeadEndpoint:
-    """Of an account of its own; nobody listens there."""
+    """Of an account of its own; nothing listens there."""
 
     def __init__(self, torture, name, waiting_max):
         self.node, self.address, self.waiting_max = torture.node, f"{name}@example.org", waiting_max
@@ -417,7 +417,7 @@ class Torture:
     # ---- outages ----
 
     def store_was_well_since(self, moment):
-        """The store and its standby stood, and had done so for a while."""
+        """The store and its standby were stopped, and had been so for a while."""
         return (self.store_outages == 0 and self.store_returned + RECOVERY <= moment)
 
     def choose(self):
@@ -480,7 +480,7 @@ class Torture:
             self.report.check(False, f"{self.now}: {failure}\n{self.node.log_tail(10)}")
 
     def recover(self):
-        """Until the node is ready, registers content, certifies it and has told so."""
+        """Until the node is ready, registers content, certifies it and has sent the notice."""
         self.cluster.primary.wait_for_standbys()
         try:
             self.node.wait("/readyz", PATIENCE)
@@ -593,7 +593,7 @@ class Torture:
         self.report.check(done.returncode == 0, f"{certification}: {done.stdout[-600:]}")
 
     def check_thresholds(self):
-        """The owner was told of each that the balance fell below."""
+        """The owner was notified of each threshold that the balance fell below."""
         _, account = Client(self.node.port, 120).get("/account/balance", self.registrants[0].key)
         crossed = {threshold for threshold, credits in self.thresholds.items()
                    if account["balance"] <= credits}

@@ -5,9 +5,9 @@ two nodes, and holds the service to what it said.
     postgres_faults.py [--rounds N] [--seed N] [--clients N] [--faults NAME,NAME] [--keep]
 
 The nodes share a PostgreSQL primary with one synchronous standby. A round runs the load, one fault,
-and the way back; `FAULTS` names them. What a client was told (201 or 200) is kept on the client's
+and the recovery; `FAULTS` names them. What a client received (201 or 200) is kept on the client's
 side. After every round: each receipt is on the server that survived, unchanged, over HTTP and in its
-tables; standby and primary hold the same; a chain has no gap and nothing that nobody sent; credits
+tables; standby and primary hold the same; a chain has no gap and nothing that was not sent; credits
 add up; `store check` finds nothing. While no standby can hold a commit, nothing is acknowledged,
 neither as new nor as repeated. The network is cut only where namespaces can be made (as root).
 """
@@ -53,7 +53,7 @@ class Fence:
         self.start = None
 
     def watch(self, asked_at, status, what):
-        start = self.start  # read after the answer came, so the fence still stands
+        start = self.start  # read after the answer came, so the fence still applies
         if start is None or asked_at <= start:
             return
         if status in (200, 201):
@@ -114,7 +114,7 @@ class RetryingClient:
 
 class PatientClient(Client):
     """For what is asked after a fault, when a node may still find out that a connection to the store
-    was cut. It asks until it is answered; the longest wait is told at the end."""
+    was cut. It repeats the request until it is answered; the longest wait is reported at the end."""
 
     longest = 0.0
 
@@ -135,7 +135,7 @@ class FaultWorker(Worker):
         self.client = RetryingClient(torture, self.random)
 
     def register(self, chain, declaration, good):
-        """What is new to this client may have been registered by a try that was not answered."""
+        """What is new to this client may have been registered by an attempt that was not answered."""
         super().register(chain, declaration, (200, 201))
 
 
@@ -201,7 +201,7 @@ class PostgresTorture(Torture):
         return sum(self.answers) if node is None else self.answers[node]
 
     def wait_for_progress(self, what, node=None):
-        """Registrations go on: some more are answered."""
+        """Registrations continue: some more are answered."""
         goal, start = self.progress(node) + 20, time.monotonic()
         try:
             eventually(lambda: self.progress(node) >= goal, what)
@@ -212,7 +212,7 @@ class PostgresTorture(Torture):
                                      f"{self.nodes[0].log_tail(8)}")
 
     def keep_fenced(self, seconds):
-        """Nothing may be acknowledged now; clients go on asking."""
+        """Nothing may be acknowledged now; clients continue to send requests."""
         self.fence.raise_()
         before = self.fence.refusals
         eventually(lambda: self.fence.refusals > before + 2, "requests are refused")
@@ -242,7 +242,7 @@ class PostgresTorture(Torture):
         self.cluster.rebuild(old)
 
     def restart_primary(self):
-        """It crashes and comes back as the primary that it was."""
+        """It crashes and returns as the primary that it was."""
         self.cluster.primary.kill()
         time.sleep(self.random.uniform(0, 0.5))
         self.cluster.primary.start()
@@ -256,7 +256,7 @@ class PostgresTorture(Torture):
         standby.start()
 
     def freeze_standby(self):
-        """Longer than a commit may wait: outcomes are unknown, and known once it goes on."""
+        """Longer than a commit may wait: outcomes are unknown, and known once it resumes."""
         self.cluster.standby.freeze()
         self.keep_fenced(COMMIT_TIMEOUT + self.random.uniform(0.5, 2))
         self.fence.lift()
@@ -280,7 +280,7 @@ class PostgresTorture(Torture):
             self.fence.lift()
             standby.thaw()
             return
-        # What was visible and not held goes with the primary; nobody was told that it stands.
+        # What was visible and not held goes with the primary; it was never acknowledged.
         self.cluster.primary.kill()
         standby.thaw()
         old = self.cluster.fail_over()
@@ -429,7 +429,7 @@ class PostgresTorture(Torture):
         client.close()
 
     def check_store(self, when):
-        """A connection that was terminated may be found out by it: then once more."""
+        """A command may be the first to use a connection that was terminated: it is then run a second time."""
         for attempt in range(READ_ATTEMPTS):
             try:
                 self.nodes[0].admin("store", "check")
@@ -479,7 +479,7 @@ class PostgresTorture(Torture):
             self.machine.close()
 
     def keep_logs(self):
-        """Beside the nodes' directories, which stay."""
+        """Next to the nodes' directories, which stay."""
         for server in self.cluster.servers:
             if os.path.exists(server.log):
                 shutil.copy(server.log, os.path.join(self.directory, server.name + ".log"))

@@ -5,17 +5,17 @@
                  [--fault NAME]
 
 The service works on a file system that forgets what was not synced (`forgetful`), or on ext4, xfs
-or btrfs on a disk that does. Each round ends in a cut: all processes are gone, and of what nobody
-had synced nothing is left, or a part by chance, torn and out of order. Then the service is started
-again and everything that was acknowledged is looked for: each receipt with its content, in chains
+or btrfs on a disk that does. Each round ends in a cut: all processes are gone, and of what was not
+synced nothing is left, or a part by chance, torn and out of order. Then the service is started
+again and everything that was acknowledged is checked: each receipt with its content, in chains
 without gaps; certifications with their files; keys, limits, credits, configurations; backups.
 
 Cuts fall into registration, sealing, certification, administration and backup, into start-up and
 shutdown, after a sync that failed, and after a plain kill whose leftovers were answered as replays;
-and into what is done seldom with the log of the store: it is moved into the file once it has grown,
+and into rare operations on the log of the store: it is checkpointed once it has grown,
 and a transaction that is larger than its memory puts a part of itself there before its commit.
 Content is on the same file system, on one that nothing happens to, or in an S3 service.
-Now and then a store is left, after its last backup was restored and cut once more, and a new one is
+Now and then a store is left, after its last backup was restored and cut again, and a new one is
 made, which is cut while it is made.
 
 With --fault a fault is planted, and what passes is that it is found.
@@ -48,13 +48,13 @@ LIFE = 30  # rounds of a store
 LOOKED_AT = 5  # rounds from one look at what was administered to the next
 FAULTS = ("sync", "directories", "start", "journal", "move")
 MIB = 1 << 20
-# Where a thread stands when the power fails, and the bytes at which it stops: at most so many.
+# Where a thread is when the power fails, and the largest number of bytes after which it stops.
 LOG_STEPS = (("moving", 32 * MIB), ("moved", 0), ("synced", 0), ("anew", 0), ("spilling", 2 * MIB),
              ("committing", 5 * MIB), ("committed", 5 * MIB))
 
 
 class LastingChain(Chain):
-    """What is told after the power went was never told."""
+    """What is reported after the power failed counts as not reported."""
 
     def __init__(self, machine, *arguments):
         super().__init__(*arguments)
@@ -76,7 +76,7 @@ class PowerCuts(Torture):
         self.report = Report()
         self.round = self.cuts = self.acknowledged = 0
         self.counts = {}
-        self.stood = {}  # at a step, or behind it: how many cuts fell there
+        self.stood = {}  # at a step, or after it: how many cuts fell there
         self.stopping = False
         self.service = self.s3 = None
         self.steps = log_steps.LogSteps(logs, log_steps.build(logs))
@@ -148,7 +148,7 @@ class PowerCuts(Torture):
         self.backups = []
 
     def choose_content(self):
-        """A third of the stores each; a planted fault may show beside the data alone."""
+        """A third of the stores each; a planted fault may show only where content is next to the data."""
         kind = "beside" if self.fault else self.random.choice(("beside", "apart", "in S3"))
         self.counts["content " + kind] = self.counts.get("content " + kind, 0) + 1
         if kind == "beside":
@@ -245,7 +245,7 @@ class PowerCuts(Torture):
         self.wait_for_the_cut(self.random.uniform(0, 0.5))
 
     def after_a_failed_sync(self):
-        """The service ends, as it should, or refuses; the machine goes on, and so does the service
+        """The service ends, as it should, or refuses; the machine keeps its power, and the service continues
         when it is started again."""
         self.service.disk_failed = self.place.kind != "forgetful"
         self.place.fail_sync_in(self.random.randint(1, 60))
@@ -299,7 +299,7 @@ class PowerCuts(Torture):
         client.close()
 
     def at_a_step_of_the_log(self):
-        """What no other thread waits for goes on for a moment; or the thread itself does."""
+        """What no other thread waits for continues for a moment; or the thread itself does."""
         step, size = self.random.choice(LOG_STEPS)
         if step == "moving":
             size = self.log_moved

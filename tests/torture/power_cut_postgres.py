@@ -6,8 +6,8 @@
 The deployment of postgres_faults.py, with its load and its checks: two nodes on a primary with one
 synchronous standby. Each server's data, and what the nodes keep, is on a file system of its own
 that forgets what was not synced; wherever that program kills, this one cuts the power. What was
-acknowledged must be on the primary, come back or promoted, and on its standby. A migration beside
-the load is cut too, and done again.
+acknowledged must be on the primary, restarted or promoted, and on its standby. A migration
+alongside the load is cut too, and done again.
 
 With --no-sync the servers' syncs do nothing, and what passes is that it is found.
 """
@@ -129,7 +129,7 @@ class PostgresPowerCuts(PostgresTorture):
             server.signal_kill()
         for node in nodes:
             node.process.kill()
-        for place in places:  # or who waits for it could not die
+        for place in places:  # otherwise a process that waits for it could not die
             place.order("off")
         for server in servers:
             server.wait_for_end()
@@ -168,7 +168,7 @@ class PostgresPowerCuts(PostgresTorture):
             node.spawn()
 
     def cut_in_migration(self):
-        """Of an old store beside the one that serves."""
+        """Of an old store, next to the one that serves."""
         database = self.cluster.create_database()
         steps = sorted(SCHEMA.glob("*.sql"))
         self.cluster.primary.query(

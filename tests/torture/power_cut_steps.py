@@ -10,7 +10,7 @@ synced, and once with a part that is chosen by chance. After every cut: nothing 
 there before, and the step can be done again. After a step that came to its end: the power is cut at
 once, all that was not synced is forgotten, and what the step had done is there.
 
-Each with content beside the data, and with content on a file system that nothing happens to, whose
+Each with content next to the data, and with content on a file system that nothing happens to, whose
 syncs do nothing for the data.
 """
 
@@ -136,7 +136,7 @@ class Step:
         finally:
             service.end()
 
-    # What a step is: the process that does it, and how the two outcomes are looked at.
+    # What a step is: the process that does it, and how the two outcomes are checked.
 
     def begin(self):
         raise NotImplementedError

@@ -1,8 +1,8 @@
 /* Preloaded into a service with the embedded store (shaking.py): statements that write the index of
- * client_refs fail now and then, so that batches are rolled back at any point of it; and who looks
- * something up in it rests now and then just before it reads, so that it is changed meanwhile.
+ * client_refs fail now and then, so that batches are rolled back at any point of it; and a lookup
+ * in it pauses now and then just before it reads, so that it is changed meanwhile.
  *
- * SHAKE_FAIL, SHAKE_REST: one in so many; 0: none. */
+ * SHAKE_FAIL, SHAKE_REST: one call in this number; 0: none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sqlite3.h>

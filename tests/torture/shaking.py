@@ -15,5 +15,5 @@ def build(directory):
 
 
 def environment(library, fail=150, rest=2):
-    """What is to be in that of the service: one in so many statements."""
+    """What is to be in that of the service: one statement in this number."""
     return {"LD_PRELOAD": library, "SHAKE_FAIL": str(fail), "SHAKE_REST": str(rest)}

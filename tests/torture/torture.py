@@ -4,9 +4,9 @@
     torture.py [--rounds N] [--seed N] [--clients N] [--keep] [--small]
                [--fault NAME]
 
-What a client was told (201 or 200) is kept on the client's side. After every restart: each of these
+What a client received (201 or 200) is kept on the client's side. After every restart: each of these
 receipts is still there, unchanged; repeating a request gives the original; a chain has no gaps and
-nothing that nobody sent; credits add up; what is held has its digest. What is registered is found
+nothing that was not sent; credits add up; what is held has its digest. What is registered is found
 by its client_ref at any moment. Statements of the store's index fail now and then, and sizes are
 drawn small (sizes.py), so that what runs seldom runs often.
 
@@ -323,7 +323,7 @@ class Torture:
 
 
 def program_with(fault):
-    """The program, or one beside it with a planted fault."""
+    """The program, or one next to it with a planted fault."""
     return f"{BINARY}-{fault}" if fault else BINARY
 
 

@@ -44,11 +44,11 @@ class Source:
 
 
 class Parser:
-    """Parses pieces into nodes. Partials and the layout are inserted, so that each is checked where it is used."""
+    """Parses lexical units into nodes. Inserts partials and the layout, so that each is checked where it is used."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.pieces = iter(())  # pieces of the current file
+        self.pieces = iter(())  # lexical units of the current file
 
     def page(self, path):
         fills = {}

@@ -113,7 +113,7 @@ int store_request_link(struct store *store, const struct link_request *request, 
 
 /* ---- sessions (sessions.c) ---- */
 /* How the user signed in: by a link sent by e-mail, by a passkey, by a link that the operator made
- * and anyone who has it may use, or by a passkey that was added in a session which began by one of
+ * and that any bearer may use, or by a passkey that was added in a session which began by one of
  * the last two. Adding a passkey later does not change it. */
 #define BY_LINK "link"
 #define BY_PASSKEY "passkey"

@@ -73,8 +73,8 @@ int routing_of_user(struct db_connection *connection, const char *user_id,
 enum routing_numbered { ROUTING_ACCOUNTS, ROUTING_CHANNELS };
 int routing_take_number(struct db_connection *connection, enum routing_numbered what, int64_t *ret,
                         struct error *error) MUST_CHECK;
-/* Returns the last number that was assigned; 0: none. While a server is unavailable, as far as it
- * is stored. */
+/* Returns the last number that was assigned; 0: none. While a server is unavailable, it is the last
+ * stored number. */
 int routing_read_number(struct db_connection *connection, enum routing_numbered what, int64_t *ret,
                         struct error *error) MUST_CHECK;
 /* Stores the last number, while all servers are available, as the one to continue from. */

@@ -66,7 +66,7 @@ static struct balance_day read_day(struct db_query *query)
 	};
 }
 
-/* Goes back to the balance before the day. */
+/* Undoes the day, so that the balance is the one before it. */
 static void undo_day(struct running_balance *running_balance, const struct balance_day *day,
                      int64_t unpaid)
 {

@@ -1,4 +1,4 @@
-"""Runs the reference's examples of every operation in one language, as they stand in the page, at a
+"""Runs the reference's examples of every operation in one language, unchanged from the page, at a
 real service: usage: walk.py LANGUAGE PUBLIC_URL CONTENT_KEY DIGEST_KEY DIRECTORY
 
 The keys are live ones of channels that are empty. What an example needs, such as an identifier, is
@@ -27,7 +27,7 @@ PATIENCE_S = 300
 COMMANDS = {
     "curl": ["sh example.sh"],
     "python": [f"{sys.executable} -B example.py"],
-    "typescript": ["cp example.mts example.mjs", "node example.mjs"],  # no types stand in it
+    "typescript": ["cp example.mts example.mjs", "node example.mjs"],  # it contains no types
     "java": ["java Example.java"],
     "go": ["go run example.go"],
     "php": ["php example.php"],

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Whether the service frames requests as others do: no request that it takes may end elsewhere for somebody who stands in
-front of it and takes it as well, or the rest of one client's request becomes another's.
+"""Whether the service frames requests as others do: no request that it takes may end elsewhere for a proxy in
+front of it that takes it as well, or the rest of one client's request becomes another's.
 
     compare.py [--program FILE] [--streams N] [--seed TEXT] [--stream N] [--known FILE]
 
-Sends generated streams of requests (streams.py) to the service, to nginx and to HAProxy as they stand in front of a server that
+Sends generated streams of requests (streams.py) to the service, to nginx and to HAProxy as proxies of a server that
 writes down what reaches it, and has llhttp read them. For each stream and each of the others: the first requests that both
 take must have the same method and bodies of the same size, one by one, until one of the two refuses. A reader that is wrong
 on purpose is among the others; when it is not found, the run has failed.
@@ -35,7 +35,7 @@ from program import DevService, Program  # noqa: E402
 from streams import Stream  # noqa: E402
 
 AT_ONCE = 32
-QUIET_SECONDS = 0.3     # without an answer for so long, none comes
+QUIET_SECONDS = 0.3     # a longer wait brings no answer
 LONGEST_SECONDS = 10
 NGINX = """
 daemon off; master_process off; pid {place}/nginx.pid; error_log {place}/nginx.log; worker_rlimit_nofile 4096;
@@ -77,7 +77,7 @@ def address_of(index):
     return f"127.{1 + index // 62500}.{index // 250 % 250}.{1 + index % 250}"
 
 
-# ---- those who read ----
+# ---- the readers ----
 
 class Reader:
     """llhttp's reading of a stream: (method, size of the body) of each request that is whole."""
@@ -199,7 +199,7 @@ class Party(Program):
 
 
 def log_lines(path):
-    """Of the service's log: (method, size of the body) by the id of each request whose key was looked at: what is wrong with
+    """Of the service's log: (method, size of the body) by the id of each request with a checked key: what is wrong with
     a head is said before."""
     found = {}
     for line in pathlib.Path(path).read_text(errors="replace").splitlines():
@@ -211,7 +211,7 @@ def log_lines(path):
 
 
 ANSWER = re.compile(rb"HTTP/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)+)\r\n")
-FORBIDDEN = {400, 408, 413, 414, 431, 501, 505}  # without a look at the key: the head was not understood
+FORBIDDEN = {400, 408, 413, 414, 431, 501, 505}  # returned before the key is checked: the head was not understood
 
 
 def taken(answers, lines):

@@ -59,7 +59,7 @@ class Stream:
         return self.random.choice((b"", b"{}", INNER, b"x" * 10, INNER + INNER, b"0\r\n\r\n", b"5\r\nhello\r\n0\r\n\r\n"))
 
     def field(self, name, value):
-        """A line of the head; between name and value stands what is usual most of the time."""
+        """A line of the head; between name and value is what is usual most of the time."""
         return name + self.some(b": ", (b":", b" : ", b":\t", b": \r\n ", b"", b"::", b" ")) + value + self.end()
 
     def length_field(self, size):

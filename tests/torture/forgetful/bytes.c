@@ -42,7 +42,7 @@ static struct page *page_copy(const struct page *page)
 	return copy;
 }
 
-/* The page to write to: nobody else's. */
+/* The page to write to, which is not shared. */
 static struct page *page_own(struct page **place)
 {
 	if (*place && (*place)->references == 1)

@@ -44,8 +44,8 @@ void bytes_forget_dirty(struct bytes *bytes);
 /* Makes some dirty page durable, as a kernel may at any time. */
 void bytes_write_back(struct bytes *bytes, struct choice *choice);
 
-/* What is found after a cut: the durable pages, and of the dirty ones each as it is chosen, or in
- * part, where parts are whole sectors of so many bytes. */
+/* What is found after a cut: the durable pages, and of the dirty ones each as chosen, or in part,
+ * where parts are whole sectors of `sector_size` bytes. */
 struct bytes bytes_after_cut(const struct bytes *bytes, struct choice *choice, size_t sector_size,
                              struct loss *loss);
 

@@ -1,4 +1,4 @@
-/* What a power cut keeps of that which nobody had synced: chances drawn from a seed. */
+/* What a power cut keeps of unsynced data: chances drawn from a seed. */
 #ifndef FORGETFUL_CHOICE_H
 #define FORGETFUL_CHOICE_H
 

@@ -4,7 +4,7 @@
  *     forgetful MOUNTPOINT SECTOR_SIZE SEED WRITE_BACK_IN
  *
  * All is held in memory. Dirty pages are torn at sectors of SECTOR_SIZE bytes; one write in
- * WRITE_BACK_IN makes something durable that nobody synced (0: never). Prints "mounted", then takes
+ * WRITE_BACK_IN makes unsynced data durable (0: never). Prints "mounted", then takes
  * one command a line on standard input and answers each with a line. At the end of its input it
  * unmounts and ends.
  *
@@ -18,8 +18,8 @@
  *     off             the power is off: what was not answered fails, and whatever is asked for
  *     cut PERCENT SEED  makes of what is there what is found after the cut, with so much of what
  *                     was not synced, and puts the power on again: the numbers of pages kept, torn
- *                     and lost, and of names kept and lost. What was open goes on as it was, seen
- *                     by nobody else */
+ *                     and lost, and of names kept and lost. Open files remain as they were, and
+ *                     only their openers see them */
 #include "operations.h"
 
 #include <err.h>
@@ -90,7 +90,7 @@ static void obey(struct file_system *file_system, const char *command)
 	fflush(stdout);
 }
 
-/* False at the end of the input. Whoever writes waits for the answer: there is one line at most. */
+/* False at the end of the input. The writer waits for the answer: there is one line at most. */
 static bool take_command(struct file_system *file_system)
 {
 	char command[COMMAND_SIZE];
@@ -121,7 +121,7 @@ static bool refuse(struct fuse_session *session, const struct fuse_buf *buffer)
 		struct fuse_out_header header;
 		struct fuse_write_out written;
 	} out = {.header = {.len = sizeof out.header, .error = -EIO, .unique = in->unique}};
-	/* An error when the kernel writes back pages of the dead would be told to the living. */
+	/* An error of writing back pages of killed processes would be reported to later ones. */
 	if (in->opcode == FUSE_WRITE) {
 		const struct fuse_write_in *asked = (const struct fuse_write_in *)(in + 1);
 		out.header.len = sizeof out;

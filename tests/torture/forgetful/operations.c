@@ -233,7 +233,7 @@ static void open_file(fuse_req_t request, fuse_ino_t number, struct fuse_file_in
 {
 	if (file->flags & O_TRUNC)
 		bytes_resize(&node_of(request, number)->bytes, 0);
-	file->keep_cache = 1; /* nobody else changes a file */
+	file->keep_cache = 1; /* no other process changes a file */
 	fuse_reply_open(request, file);
 }
 

@@ -18,8 +18,8 @@ struct file_system {
 	struct tree tree;
 	enum power power;
 	fuse_req_t held;      /* the sync during which the power began to fail */
-	uint64_t syncs;       /* so many were asked for */
-	uint64_t failed;      /* and so many failed because they were to */
+	uint64_t syncs;       /* number requested */
+	uint64_t failed;      /* number that failed on purpose */
 	uint64_t freeze_in;   /* the power fails in the Nth sync from now; 0: not */
 	uint64_t fail_in;     /* the Nth sync from now fails */
 	bool failure_forgets; /* what it was asked to keep is lost then */

@@ -5,10 +5,10 @@
  *
  *     sync         no sync does anything
  *     directories  syncing a directory does nothing
- *     start        what a start finds of the embedded store's log is believed as it is: not
- *                  written again, not moved into the file, not synced
- *     move         while the service runs, its log is moved into the file, and the file not synced
- *     journal      nobody notices that a file system gave up, until it says so itself */
+ *     start        what a start finds of the embedded store's log is trusted: not written
+ *                  again, not checkpointed, not synced
+ *     move         while the service runs, its log is checkpointed, and the file not synced
+ *     journal      a file system that gave up is not noticed until it says so itself */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -363,7 +363,7 @@ struct cut tree_cut(struct tree *tree, struct choice *choice)
 	struct node *old = tree->nodes, *root = tree->root;
 	struct node found = {.attributes = root->attributes};
 	fill_directory(&search, root, &found);
-	/* New nodes stand before the old ones. Each old one is held while names are taken from it. */
+	/* New nodes precede the old ones. Each old one is held while names are taken from it. */
 	for (struct node *node = old; node; node = node->next)
 		node_take(node);
 	for (struct node *node = old, *next; node; node = next) {

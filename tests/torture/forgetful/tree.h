@@ -1,9 +1,9 @@
-/* A tree of files and directories, twice: as it is seen, and as it would be found after a cut.
+/* A tree of files and directories, twice: its visible state, and the state after a cut.
  *
  * Every change of a directory's entries is durable once that directory is synced, or the other one
  * of a rename. A rename happens wholly or not at all; changes of the same name keep their order;
  * beyond that, each unsynced change may survive a cut without any other, and a name without the
- * bytes behind it. Syncing a file says nothing about its name. Owners, modes and times are durable
+ * file's bytes. Syncing a file says nothing about its name. Owners, modes and times are durable
  * at once: nothing that is tested here depends on them.
  *
  * One thread. No memory ends the program. */
@@ -46,8 +46,8 @@ struct tree {
 	size_t pending; /* changes */
 	ino_t last_number;
 	size_t sector_size;
-	struct choice choice;   /* of what is written back though nobody asked */
-	unsigned write_back_in; /* one write in so many; 0: none */
+	struct choice choice;   /* of what is written back without a sync */
+	unsigned write_back_in; /* one write in this number; 0: none */
 };
 
 /* Of names: changes that a cut kept, and those that it took back. */
@@ -74,11 +74,11 @@ void tree_rename(struct tree *tree, struct node *from, const char *name, struct 
 void tree_sync_directory(struct tree *tree, const struct node *directory);
 /* Everything, as syncfs does. */
 void tree_sync(struct tree *tree);
-/* A file was written: now and then something becomes durable though nobody asked. */
+/* A file was written: now and then something becomes durable without a sync. */
 void tree_write_back(struct tree *tree, struct node *written);
 
 /* The root's entries become what is found after a cut, made of new nodes. What was open stays as it
- * was, known to nobody but who had opened it. `kept_percent` of what was not synced survives. */
+ * was, visible to its openers only. `kept_percent` of what was not synced survives. */
 struct cut tree_cut(struct tree *tree, struct choice *choice);
 
 #endif

@@ -1,5 +1,5 @@
-/* Spooled data is returned unchanged, at any size and as often as it is requested. A failed call of
- * the file system is reported. */
+/* Spooled data is returned unchanged, at any size and however often it is requested. A failed call
+ * of the file system is reported. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

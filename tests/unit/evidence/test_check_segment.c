@@ -517,7 +517,7 @@ TEST_CASE(timestamps_are_verified)
 	}
 }
 
-/* The round's own token serves as the token of a second authority, as it is over the same root. */
+/* The round's own token serves as that of a second authority, since it covers the same root. */
 static void (*alter_second)(struct round_token *token);
 int __wrap_store_get_second_token(struct store *store, int64_t round, struct arena *arena,
                                   struct round_token *ret, struct error *error);

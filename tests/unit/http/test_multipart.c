@@ -45,7 +45,7 @@ static int end(void *context, struct error *error)
 	return 0;
 }
 
-/* Parses in chunks of `piece` bytes, 0: of any size up to 97. Returns 0 and what was found, or the
+/* Parses in chunks of a fixed size, 0: of any size up to 97. Returns 0 and what was found, or the
  * error. */
 static int parse(const char *type, struct slice body, size_t piece, struct found *found)
 {

@@ -543,7 +543,7 @@ TEST_CASE(what_was_refused_leaves_its_key_free)
 	assert_false(replayed);
 }
 
-/* ---- what is told ---- */
+/* ---- log messages and notices ---- */
 
 static struct document document_of(enum document_kind kind, enum language language,
                                    const char *name, int64_t bytes)

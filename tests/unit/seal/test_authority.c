@@ -188,7 +188,7 @@ static void test_good(void **state)
 	assert_true(authorities_get_health(authorities, 1, &two));
 	assert_true(one.successes == 1 && one.failures == 1 && one.fails && *one.reason);
 	assert_true(two.successes == 1 && !two.fails);
-	/* The host and nothing behind it, where a secret may stand. */
+	/* The host and nothing after it, where a secret may be. */
 	const char *host = first.url + strlen("http://");
 	assert_int_equal(strlen(one.host), strcspn(host, "/"));
 	assert_memory_equal(one.host, host, strlen(one.host));
@@ -215,7 +215,7 @@ static void test_named(void **state)
 	authorities_free(authorities);
 }
 
-/* The other's word, and nobody's where there is none. */
+/* The other authority's time, and none where there is no other one. */
 static void test_another_time(void **state)
 {
 	struct authorities *authorities = create(2);
@@ -247,7 +247,7 @@ static void test_another_time(void **state)
 	authorities_free(authorities);
 }
 
-/* Whatever the first does wrong, it is not used, the reason is told, and the second is asked. */
+/* Whatever the first does wrong, it is not used, the reason is reported, and the second is used. */
 static void test_every_misbehaviour(void **state)
 {
 	static const struct {
@@ -318,7 +318,7 @@ static void assert_stamped_by(struct authorities *authorities, const char *name)
 	assert_string_equal(result.name, name);
 }
 
-/* A certificate in between may stand beside its root, and vouches for nothing. */
+/* An intermediate certificate may be given with its root, and is not trusted itself. */
 static void test_roots_alone_are_trusted(void **state)
 {
 	struct authority_options one = {.url = first.url};
@@ -432,11 +432,11 @@ static void test_time_since(void **state)
 	set_mode(&first, "ahead:5000");
 	authorities_request_time(authorities, US_PER_SECOND);
 	assert_in_range(ahead_s(authorities), 900, 1000);
-	/* The machine slept: both clocks went on. */
+	/* The machine slept: both clocks continued. */
 	set_mode(&first, "good");
 	slept_us = 1000 * US_PER_SECOND;
 	assert_true(ahead_s(authorities) <= 0);
-	/* It stood still: to one clock it seems that the other was set forward; a timestamp says
+	/* The machine was stopped: by one clock, the other was set forward; a timestamp shows
 	 * more. */
 	slept_us = -1000 * US_PER_SECOND;
 	set_wall(0);

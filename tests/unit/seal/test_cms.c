@@ -431,7 +431,7 @@ TEST_CASE(test_operator_keys)
 		scratch_run("openssl cms -verify -cades -inform DER -in made.p7s -content content "
 	                "-binary -purpose any -CAfile ca.pem"),
 		0);
-	/* DER to the last byte: in a SET the longer certificate comes last, whoever owns it. */
+	/* DER to the last byte: in a SET the longer certificate comes last, regardless of its owner. */
 	assert_int_equal(scratch_run("openssl cms -cmsout -inform DER -in made.p7s -outform DER "
 	                             "-out again.p7s && cmp made.p7s again.p7s"),
 	                 0);

@@ -644,7 +644,7 @@ TEST_CASE(test_unusable_keys)
 	assert_null(signer);
 }
 
-/* What they sign now would be refused by every verification; their expiry is detected by itself. */
+/* What they sign now would be refused by every verification; expiry is detected separately. */
 TEST_CASE(test_certificates_are_a_path)
 {
 	char directory[256], key[256], chain[256];

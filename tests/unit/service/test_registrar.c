@@ -350,7 +350,7 @@ TEST_CASE(no_backlog_takes_all_room)
 	stop(fixture);
 }
 
-/* In any order of arrivals and completions, each is completed exactly once. */
+/* In any order of submissions and completions, each is completed exactly once. */
 TEST_CASE(histories_of_any_shape_end_well)
 {
 	unsigned seed = (unsigned)clock_now_us();

@@ -502,8 +502,8 @@ TEST_CASE(of_two_first_passkeys_one_is_added)
 	assert_int_equal(add_passkey(office, &one, cookie, "c"), OK);
 }
 
-/* A sign-in by link cannot leave an account that requires a passkey, except for a user who has
- * none. */
+/* A sign-in by link cannot leave an account that requires a passkey, except for a user without
+ * one. */
 TEST_CASE(who_has_a_passkey_does_not_leave_without_it)
 {
 	struct office *office = *state;
@@ -524,7 +524,7 @@ TEST_CASE(who_has_a_passkey_does_not_leave_without_it)
 	assert_int_equal(operate(office, "user leave", &by_passkey, "{}"), OK);
 }
 
-/* ---- users that nobody can freeze or lock out ---- */
+/* ---- users that cannot be frozen or locked out ---- */
 
 static int ask_from(struct office *office, const char *address, const char *browser)
 {

@@ -1,4 +1,4 @@
-/* What a trusted list states about a certificate, whoever signed the list. */
+/* What a trusted list states about a certificate, regardless of who signed the list. */
 #include <stdlib.h>
 
 #include "testing.h"

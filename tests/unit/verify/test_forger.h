@@ -1,4 +1,4 @@
-/* Certificates, signatures and timestamps that someone makes who is not who he should be. */
+/* Certificates, signatures and timestamps made by a party that is not the one it claims to be. */
 #ifndef TEST_FORGER_H
 #define TEST_FORGER_H
 

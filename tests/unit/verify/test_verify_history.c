@@ -399,7 +399,7 @@ static void expect_pair(const struct pair *pair)
 		paths[0] = second.path;
 		paths[1] = first.path;
 	}
-	for (int i = 0; i < 2; i++) { /* each one is valid by itself */
+	for (int i = 0; i < 2; i++) { /* each one is valid on its own */
 		expect_of(&paths[i], 1, 0, VERIFY_WRONG, NULL, NULL);
 		assert_true(fixture_agrees(&fixture, paths[i], NULL, NULL));
 	}
@@ -455,7 +455,7 @@ TEST_CASE(a_fork_does_not_pass)
 		expect_pair(&pairs[i]);
 }
 
-/* Archives without a common event may belong to two histories, each valid by itself. */
+/* Archives without a common event may belong to two histories, each valid on its own. */
 TEST_CASE(archives_without_a_common_event_are_told)
 {
 	static const char what[] = "to one history of their channel";

@@ -22,7 +22,7 @@ def client(key, host=sys.argv[1]):
 
 
 def public_pages():
-    """Beside /v1; the addresses in the description are those of an installation like this one."""
+    """Outside of /v1; the addresses in the description are those of an installation like this one."""
     return api.PublicApi(api.ApiClient(api.Configuration(
         host=sys.argv[1].removesuffix("/v1"), ignore_operation_servers=True)))
 
