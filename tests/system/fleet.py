@@ -98,7 +98,7 @@ class Fleet(Administration, Deployment):
             except Refused as refusal:  # by a connection that was cut before
                 assert "temporarily_unavailable" in str(refusal), refusal
                 return False
-        eventually(valid, "the store is looked through")
+        eventually(valid, "the store is searched")
 
 
 def at_once(tasks):

@@ -47,7 +47,7 @@ def test_an_act_says_who_what_why_and_what_was_before(service):
     assert [act["operation"] for act in (creation, change, gift)] == ["account create", "account set",
                                                                      "credits add"]
     assert creation["made"]["account_id"] == account and creation["claimed"] is None
-    assert change["claimed"] == "alice", "what sudo says is told apart from what is proven"
+    assert change["claimed"] == "alice", "what sudo says is reported apart from what is proven"
     assert change["reason"] == "the owner asked, by telephone"
     assert change["before"] == {"account": {"email": None}} or change["before"]["account"]["email"]
     assert change["after"] == {"account": {"email": "new@example.org"}}
@@ -110,7 +110,7 @@ def test_no_secret_of_an_address_is_on_record(service):
     assert created["arguments"]["url"] == created["after"]["endpoint"]["url"] == masked
     assert changed["arguments"]["url"] == masked
     assert (changed["before"], changed["after"]) == ({"endpoint": {"url": masked}},) * 2, \
-        "that it was changed is told, to what is not"
+        "that it was changed is reported, to what is not"
     assert acts(service, "--operation", "user link")[0]["arguments"] == {"user": "jane@example.org"}
 
 
@@ -433,5 +433,5 @@ def test_a_broken_record_keeps_no_event_from_being_sealed(tmp_path):
         (line, *_) = service.logged(lambda line: line["event"] == "chain_not_sealed")
         assert line["chain"] == channel.account_id and "chain_hash" in line["cause"]
         later = service.new_account()
-        assert len(service.acts_sealed("--account", later)) == 1, "other accounts' records go on"
+        assert len(service.acts_sealed("--account", later)) == 1, "other accounts' records continue"
         assert [act["seal"] is None for act in acts(service, "--account", channel.account_id)][0]

@@ -95,7 +95,7 @@ def test_bad_authorities_seal_nothing_and_stop_no_registration(start, stand_in, 
         check_pending(channel, event)
     assert service.admin("segment", "list", "--channel", channel.id)["data"] == []
     eventually(lambda: failed_rounds(service) >= 1, "a failed round is counted", 60)
-    assert service.monitor("/readyz")[0] == 200, "registration goes on"
+    assert service.monitor("/readyz")[0] == 200, "registration continues"
 
     accepted = channel.live.certify(seq_from=1, seq_to=6).expect(202).json
     assert channel.live.certification(accepted["certification_id"])["status"] == "processing"

@@ -107,9 +107,9 @@ def taken(fleet, tmp_path_factory):
     before = list(load.receipts)
     told = fleet.admin("store", "backup", directory)
     during = len(load.receipts)
-    eventually(lambda: len(load.receipts) > during + 20 or load.failures, "the load went on")
+    eventually(lambda: len(load.receipts) > during + 20 or load.failures, "the load continued")
     load.stop()
-    assert all(node.alive() for node in fleet.nodes), "the end of pg_dump is nobody's end"
+    assert all(node.alive() for node in fleet.nodes), "the end of pg_dump is no one's end"
     assert told["content_objects"] >= len([e for e in before if number(e) % 7 == 0 or
                                            number(e) % 3 == 2]) > 0
     yield directory, channel, before, load.receipts[during:]

@@ -150,6 +150,6 @@ def test_an_authority_that_hangs_delays_no_start(make, authority):
     assert readiness(service)["reasons"] == ["this clock is being compared with a timestamp"]
     channel.test.register().expect(201)
     channel.live.get("/v1/events").expect(200)
-    eventually(lambda: channel.live.register().status == 201, "it goes on without")
+    eventually(lambda: channel.live.register().status == 201, "it continues without")
     assert logged(service, "clock_not_compared")["level"] == "warning"
     authority.mode = "good"

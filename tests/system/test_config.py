@@ -169,7 +169,7 @@ def test_a_store_that_a_start_would_not_take_is_told(tmp_path):
     store = stores.make(data)
     before = signer_log.lines(data)
     assert not problems(findings(*arguments, expected=0))
-    assert signer_log.lines(data) == before, "it was looked at, and not written"
+    assert signer_log.lines(data) == before, "it was checked, and not written"
     signer_log.mark(data, store, 7)
     told = problems(findings(*arguments))
     assert told.keys() == {"store.url"} and "has seen round 7" in told["store.url"], told

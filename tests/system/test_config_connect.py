@@ -114,7 +114,7 @@ def test_a_store_that_a_start_would_not_take_is_told(world):
     assert world.run("init").returncode == 0
     before = signer_log.lines(data)
     world.connect(0)
-    assert signer_log.lines(data) == before, "it was looked at, and not written"
+    assert signer_log.lines(data) == before, "it was checked, and not written"
 
     def told():
         _, findings = world.connect(1)

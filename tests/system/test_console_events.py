@@ -222,7 +222,7 @@ def test_what_is_not_sealed_waits_and_a_content_that_is_lost_is_told(start):
         assert not said(), "a page does not look at what is kept apart"
         assert reader.get(f"{page_of(event)}/content").status == 404 and "a lie" not in reader.body
         assert told in reader.text()
-        eventually(lambda: said() == [("error", event["event_id"], state)], "the operator is told")
+        eventually(lambda: said() == [("error", event["event_id"], state)], "the operator is reported")
     channel.close()
 
 
@@ -238,7 +238,7 @@ def test_content_that_is_altered_in_the_store_is_told(start):
     reader = visitor(service, channel.account_id, "reader")
     said = damage(service, lambda: None)
     assert "does not match the hash" in reader.get(page_of(event)).text() and '"n": 1' not in reader.text()
-    eventually(lambda: said() == [("error", event["event_id"], "altered")], "the operator is told")
+    eventually(lambda: said() == [("error", event["event_id"], "altered")], "the operator is reported")
     for _ in range(3):
         assert reader.get(f"{page_of(event)}/content").status == 404
     reader.get(page_of(other))

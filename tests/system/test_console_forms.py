@@ -291,7 +291,7 @@ def test_what_no_standby_confirmed_is_sent_again_and_made_once(tmp_path):
                 assert owner.status == 503 and "form_number" in owner.body
                 return "Submit the form below again" in shown(owner)
             # On a busy machine the steps before the commit may use up all the time.
-            eventually(sent, "it is told that nobody knows")
+            eventually(sent, "it is reported that no one knows")
             sent()
         finally:
             cluster.standby.thaw()

@@ -76,7 +76,7 @@ def test_a_user_leaves_an_account_by_himself(service):
     guest = signed_in(service, email)
     guest.send("/console/account", account=host)
     guest.get("/console/sessions").send("/console/users/leave", user=new_address())
-    assert guest.status == 404, "nobody else"
+    assert guest.status == 404, "no one else"
     guest.get("/console/sessions").send("/console/users/leave")
     assert guest.location.startswith("/console/sessions"), guest.text()
     users = [user["email"] for user in service.admin("user", "list", "--account", host)["data"]]

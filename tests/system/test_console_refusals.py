@@ -82,7 +82,7 @@ def test_pages_beyond_the_rate_are_refused_in_the_language_of_the_cookie(start):
     visitor = spaniard(service, service.new_account())
     until_refused(lambda: visitor.get("/console/users"))
     looks_like_the_console(visitor, 429)
-    assert "<nav" not in visitor.body, "nobody has asked who it is"
+    assert "<nav" not in visitor.body, "no one has asked who it is"
     told_seconds(visitor)
     # A form gets no page either then; it leads to the page that it was on.
     for _ in range(100):

@@ -250,7 +250,7 @@ def test_a_flood_of_one_user_is_bounded(start):
     else:
         raise AssertionError("all of it was taken")
     assert answer_of(developer)[1]["code"] == "rate_limited"
-    assert tried(calm, other, "{}")[0] == 201, "another account's goes on"
+    assert tried(calm, other, "{}")[0] == 201, "another account's continues"
     channel.close()
     other.close()
 

@@ -404,7 +404,7 @@ def test_what_failed_is_delivered_again(start):
         assert "1 notice is queued for delivery again" in developer.text()
         again = receiver.expect(tried + 1)[-1]
         assert (again.id, again.body, again.status) == (failed["notice_id"], first.body, 200)
-        eventually(lambda: delivery in developer.get(f"{page}?status=delivered").links(), "it is told as delivered")
+        eventually(lambda: delivery in developer.get(f"{page}?status=delivered").links(), "it is reported as delivered")
         assert delivery not in developer.get(f"{page}?status=failed").links()
 
 

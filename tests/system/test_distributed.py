@@ -490,7 +490,7 @@ def test_a_server_that_cannot_acknowledge_is_named(monkeypatch, fleet, replicate
             one.primary.freeze()
             ending.callback(one.primary.thaw)
         # One that hangs holds up every query of all shards, and so in the end the node.
-        (found,) = eventually(lambda: findings(fleet, state != "frozen"), "it is told")
+        (found,) = eventually(lambda: findings(fleet, state != "frozen"), "it is reported")
         assert named(one) in found and said in found
         assert fleet.nodes[0].metric('readiness_findings{kind="shard"}') == 1
         told = connections(fleet)

@@ -71,7 +71,7 @@ def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how
             assert named(worker) in found
             sealed(kept, accepted(kept, "still")["event_id"])
             not_done(fleet, "key", "revoke", lost.live_key["key_id"], "--reason", "stolen")
-            assert stuck(fleet, "acts") == [], "urgent acts of others would wait behind it"
+            assert stuck(fleet, "acts") == [], "urgent acts of others would wait after it"
             done(fleet, "key", "revoke", kept.test_key["key_id"], "--reason", "stolen")
         for one in (lost, kept):
             assert accepted(one, "first")["chain_hash"] == first[one]["chain_hash"]
@@ -173,7 +173,7 @@ def known_away(fleet, kept):
         with contextlib.suppress(Refused):
             return fleet.admin("account", "list").get("incomplete")
         return False
-    eventually(left_out, "nobody asks it")
+    eventually(left_out, "no one asks it")
 
 
 def state(fleet, sale_id, wanted):
@@ -336,7 +336,7 @@ def test_a_providers_word_finds_its_sale(replicated, tmp_path):
             assert provider.deliver(of_kept) == 200
             state(fleet, sales[kept], "reverted")
             assert provider.deliver(of_lost) == 503
-        eventually(lambda: provider.deliver(of_lost) == 200, "it is told again")
+        eventually(lambda: provider.deliver(of_lost) == 200, "it is reported again")
         state(fleet, sales[lost], "reverted")
 
 

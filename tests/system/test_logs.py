@@ -320,7 +320,7 @@ def messages(log):
 def test_what_libraries_say_is_a_line_of_the_log(serving):
     process, log = serving
     say(process.pid, b'Fatal "error" in\tlibrary\nhalf a line: \xff\xc3\xb1')
-    eventually(lambda: len(messages(log)) == 2, "both are told")
+    eventually(lambda: len(messages(log)) == 2, "both are reported")
     assert messages(log) == [("constancia", 'Fatal "error" in?library'),
                              ("constancia", "half a line: ?\u00f1")]
     (signer,) = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -336,7 +336,7 @@ def test_what_libraries_say_is_a_line_of_the_log(serving):
 def test_a_library_that_never_stops_is_bounded(serving):
     process, log = serving
     say(process.pid, b"again and again\n" * 1000)
-    eventually(lambda: len(messages(log)) == 200, "a part is told")
+    eventually(lambda: len(messages(log)) == 200, "a part is reported")
     process.terminate()
     assert process.wait(PATIENCE) == 0
     (lost,) = [line for line in lines_of(log) if line["event"] == "library_messages_lost"]

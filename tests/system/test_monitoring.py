@@ -187,7 +187,7 @@ def test_the_oldest_pending_event_is_told_to_the_microsecond_staged_or_not(start
     service = start(**settings(authority))
     first = service.new_channel().live
     received = seconds(first.register({"n": 1}).expect(201).json["received_at"])
-    eventually(lambda: oldest(service) == pytest.approx(received, abs=1e-6), "it is told")
+    eventually(lambda: oldest(service) == pytest.approx(received, abs=1e-6), "it is reported")
     # Staged for a round that no authority seals; what follows is later.
     eventually(lambda: stores_count(service, "SELECT COUNT(*) FROM segments") > 0, "it is staged")
     first.register({"n": 2}).expect(201)
@@ -206,7 +206,7 @@ def test_the_oldest_pending_event_is_told_to_the_microsecond_staged_or_not(start
     # The same after a restart, before anything was tried.
     assert service.stop() == 0
     service.start()
-    eventually(lambda: oldest(service) == pytest.approx(received, abs=1e-6), "it is told again")
+    eventually(lambda: oldest(service) == pytest.approx(received, abs=1e-6), "it is reported again")
     authority.mode = "good"
     eventually(lambda: oldest(service) == 0, "all is sealed", 60)
     eventually(lambda: findings(service, "sealing") == 0, "nothing is late")
@@ -278,7 +278,7 @@ def test_the_age_of_the_backup_is_told_and_outlives_the_process(start, tmp_path)
     assert sample(service, "constancia_last_backup_timestamp_seconds") == 0
     assert any("no backup" in each for each in readyz(service)["warnings"])
     made = service.admin("store", "backup", str(tmp_path / "backup"))["created_at"]
-    eventually(lambda: readyz(service)["last_backup_at"] == made, "it is told")
+    eventually(lambda: readyz(service)["last_backup_at"] == made, "it is reported")
     assert findings(service, "backup") == 0
     service.logged(lambda line: line.get("event") == "readiness_changed"
                    and "no backup" in line["gone"])

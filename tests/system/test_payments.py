@@ -162,7 +162,7 @@ def test_a_part_lost_in_a_dispute_takes_nothing_and_is_told(paying):
     def told():
         return [line for line in paying.log_lines() if line["event"] == "payment_not_applied"
                 and line.get("reference") == intent["id"]]
-    (line, *_) = eventually(told, "an operator is told")
+    (line, *_) = eventually(told, "an operator is reported")
     assert line["level"] == "error" and sale_id in line["cause"] and "(500," in line["cause"]
     assert balance(paying, account_id) == 1000
     assert purchase(paying, sale_id)["state"] == "paid"

@@ -59,4 +59,4 @@ def test_a_server_that_may_lose_what_it_wrote_is_not_written_to(tmp_path, settin
         status, text = node.ask("/readyz")
         assert status == 503 and any(setting in reason for reason in json.loads(text)["reasons"])
         set_to("on")
-        eventually(lambda: channel.live.register({}, "while").status in (200, 201), "it goes on")
+        eventually(lambda: channel.live.register({}, "while").status in (200, 201), "it continues")

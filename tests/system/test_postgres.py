@@ -134,7 +134,7 @@ def test_without_a_standby_nothing_is_acknowledged_and_readyz_says_why(cluster, 
         english = refused(channel, "second")
         assert english.message != channel.live.register({}, "second", language="es").message
         refused(channel, "first", {"n": 1})
-        assert channel.live.event(first["event_id"])["sequence"] == 1, "reading goes on"
+        assert channel.live.event(first["event_id"])["sequence"] == 1, "reading continues"
         assert channel.live.walk("/v1/events", 10)[0]["event_id"] == first["event_id"]
     finally:
         cluster.standby.start()
@@ -264,7 +264,7 @@ def test_who_signs_out_waits_for_no_standby(cluster, fleet, node, channel):
         assert act["urgent"] and act["email"] == "ana@example.org"
     finally:
         cluster.standby.thaw()
-    eventually(lambda: node.run("account", "set", account, "--name", "Again").returncode == 0, "all goes on")
+    eventually(lambda: node.run("account", "set", account, "--name", "Again").returncode == 0, "all continues")
     fleet.check()
 
 

@@ -232,7 +232,7 @@ def test_no_log_of_a_proxy_has_a_link_or_a_key(behind, proxies, kind):
     down = with_secrets(proxy, secrets)
     assert set(down[:4]) <= {502, 503}, down
     text = judge_logs(proxy, secrets)
-    assert "/console/enter" in text and re.search(r"\b50[23]\b", text), "what happened is told all the same"
+    assert "/console/enter" in text and re.search(r"\b50[23]\b", text), "what happened is reported all the same"
 
 
 def test_nor_where_nginx_lacks_something_itself(proxies):

@@ -233,7 +233,7 @@ def test_what_was_replaced_is_given_back(reloading):
             reloading.reload(rate__live=100001 + number)
         return memory(reloading.process.pid)
     before = again(60)
-    assert again(160) < before + 160 * 40, "so many KiB for each"
+    assert again(160) < before + 160 * 40, "as many KiB for each"
 
 
 @pytest.fixture

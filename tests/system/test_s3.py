@@ -229,7 +229,7 @@ def test_a_download_that_breaks_is_cut(s3, start_on):
         response.read()
     connection.close()
     eventually(lambda: [line for line in service.log_lines() if line["event"] == "download_aborted"],
-               "the cut download is told")
+               "the cut download is reported")
     s3.behave()
     assert len(client.download(part["url"]).expect(200).body) == part["bytes"]
 

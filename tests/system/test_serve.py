@@ -52,7 +52,7 @@ def test_init_then_serve_then_sigterm(tmp_path):
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 201 and json.load(answer)["sequence"] == 1
         eventually(lambda: '"of":"signer"' in (tmp_path / "log").read_text(encoding="utf-8"),
-                   "the signer's certificate was looked at")
+                   "the signer's certificate was checked")
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_PATIENCE) == 0

@@ -188,7 +188,7 @@ def test_payment_failed(shop, provider, behaviour):
     assert provider.charges_for(sale["sale_id"]) == []
     # What was created can be paid by hand: that is no automatic top-up any more.
     provider.pay_page(sale["payment_url"].rpartition("/")[2])
-    eventually(lambda: buyer.balance() == 14, "the page's payment is told")
+    eventually(lambda: buyer.balance() == 14, "the page's payment is reported")
     assert purchase(shop, "show", sale)["state"] == "paid"
     assert len(notices(shop, buyer.account_id, "recharge.")) == 1
     # Turned on again, it works with the settings it had.
@@ -424,11 +424,11 @@ def test_a_lost_dispute_takes_the_credits_back(shop, provider):
     bill(shop, channel.account_id)
     made = new_purchase(shop, channel.account_id, new_pack(shop))
     intent = provider.pay_page(made["payment_url"].rpartition("/")[2])
-    eventually(lambda: channel.live.balance()["balance"] == 10, "the page's payment is told")
+    eventually(lambda: channel.live.balance()["balance"] == 10, "the page's payment is reported")
     for _ in range(4):
         channel.live.register().expect(201)
     provider.lose_dispute(intent["id"])
-    eventually(lambda: channel.live.balance()["balance"] == -4, "the lost dispute is told")
+    eventually(lambda: channel.live.balance()["balance"] == -4, "the lost dispute is reported")
     assert channel.live.balance()["operational"] is False
     assert purchase(shop, "show", made)["state"] == "reverted"
 
@@ -460,7 +460,7 @@ def test_a_canceled_purchase_that_is_paid_after_all_brings_its_credits(shop, pro
     made = new_purchase(shop, account, new_pack(shop))
     purchase(shop, "cancel", made)
     provider.pay_page(made["payment_url"].rpartition("/")[2])
-    eventually(lambda: purchase(shop, "show", made)["state"] == "paid", "the payment is told")
+    eventually(lambda: purchase(shop, "show", made)["state"] == "paid", "the payment is reported")
     assert shop.admin("account", "show", account)["balance"] == 10
 
 

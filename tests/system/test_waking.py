@@ -90,7 +90,7 @@ def test_a_copy_does_not_charge_again_for_what_it_does_not_know(start, tmp_path,
         assert bought(copy, charged) == [] and len(provider.charges) == 2
         # The operator has settled it.
         copy.admin("topup", "on", charged.account_id)
-        eventually(lambda: bought(copy, charged), "it goes on when it is told to")
+        eventually(lambda: bought(copy, charged), "it continues when it is reported to")
         assert len(provider.charges) == 3
 
 
@@ -141,7 +141,7 @@ def test_whose_payments_are_not_told_keeps_nobody_waiting(start, tmp_path, provi
         assert "list of payments" in line["cause"], line
         assert bought(copy, unknown) == []
         provider.list_intents = told
-        eventually(lambda: bought(copy, unknown), "it is looked at again")
+        eventually(lambda: bought(copy, unknown), "it is checked again")
 
 
 def test_a_charge_that_was_asked_for_is_looked_up_first(start, tmp_path, provider):

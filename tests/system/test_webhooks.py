@@ -601,7 +601,7 @@ def test_what_waits_survives_a_restart(start, end):
     with Receiver(port=receiver.port, secrets=receiver.secrets) as again:
         service.start()
         assert {one["status"] for one in ended(service, endpoint, 5)} == {"delivered"}
-        assert sorted(one.id for one in again.deliveries) == sorted(ids), "each once more"
+        assert sorted(one.id for one in again.deliveries) == sorted(ids), "each again"
         again.check()
 
 
