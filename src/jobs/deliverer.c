@@ -449,7 +449,7 @@ static void collect_ended(struct deliverer *deliverer, int64_t timeout_us, bool 
 	     at = next) {
 		next = at->next;
 		struct queue_endpoint *endpoint = end(deliverer, at->context);
-		if (go_on && !endpoint->in_doubt) /* otherwise it waits for its turn */
+		if (go_on && !endpoint->in_doubt) /* otherwise it is due later */
 			begin_all(deliverer, endpoint);
 	}
 }

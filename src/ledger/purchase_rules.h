@@ -76,7 +76,7 @@ struct purchase_step {
 	enum purchase_state to; /* equal to `from`: already done */
 	int credits;            /* 1: add the pack's credits; -1: remove them; 0: none */
 };
-/* `reported`: by the provider, so the act cannot be refused. Reports may be late, repeated
+/* `reported`: by the provider, so it cannot be refused. Reports may be late, repeated
  * and out of order; the final state is the same as in order. A payment for a canceled purchase adds
  * its credits. A payment that is first reported as refunded adds none. */
 struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool reported);

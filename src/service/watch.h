@@ -9,7 +9,7 @@
 #define WATCH_INTERVAL_US (5 * US_PER_SECOND)
 /* A check that takes longer than this is reported as hanging. */
 #define WATCH_LATE_US (60 * US_PER_SECOND)
-/* Results older than this are no longer shown. Checks are at most about a minute apart, so several
+/* Results older than this are no longer shown. Checks run at least about once a minute, so several
  * consecutive ones have failed since. */
 #define WATCH_STALE_US (180 * US_PER_SECOND)
 /* A store that does not respond within this time is reported as unavailable. */

@@ -143,7 +143,7 @@ class Stamp:
 class Record:
     def __init__(self, der):
         whole = Element(der)
-        require(whole.tag == SEQUENCE and whole.whole == der, "no DER sequence, or bytes behind it")
+        require(whole.tag == SEQUENCE and whole.whole == der, "no DER sequence, or bytes after it")
         parts = whole.children()
         require(parts[0].whole == b"\2\1\1", "not version 1")
         self.algorithms = [algorithm(each) for each in parts[1].expect(SEQUENCE).children()]

@@ -41,7 +41,7 @@ def read_signatures(file):
                 "covers another part")
         data = bytes.fromhex(match[6].decode())
         end = check_cms.element(data)[2]
-        require(not data[end:].strip(b"\0"), "Contents", "something behind the DER")
+        require(not data[end:].strip(b"\0"), "Contents", "something after the DER")
         require(resumes + rest <= len(file), "ByteRange", "beyond the end")
         found.append((match[1].decode(), data[:end], file[:size] + file[resumes:resumes + rest],
                       resumes + rest))
@@ -113,7 +113,7 @@ def check_signatures(file, trust):
     require(signed.revocations is None and signed.signing_time() is None, kind, "crls or signing-time")
     properties = read_properties(file[:end])
     require(properties["Chain"] == "test" or token, kind, "no timestamp")
-    require(signatures[-1][3] == len(file), "report", "something behind it")
+    require(signatures[-1][3] == len(file), "report", "something after it")
     last = token
     if len(signatures) == 2:
         require(token, kind, "no timestamp")

@@ -201,7 +201,7 @@ class Program:
         def look():
             found = [line for line in self.log_lines() if wanted(line)]
             return found if len(found) >= count else None
-        return eventually(look, "the log tells of it")
+        return eventually(look, "the log reports it")
 
     # ---- commands ----
 

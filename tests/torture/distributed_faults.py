@@ -97,14 +97,14 @@ class DistributedTorture(PostgresTorture):
         """It crashes and is started again; the others' accounts do not wait for it."""
         worker = self.some_worker()
         worker.primary.kill()
-        self.others_go_on(worker, "others' accounts go on while a worker is gone")
+        self.others_go_on(worker, "others' accounts continue while a worker is gone")
         time.sleep(self.random.uniform(0, 3))
         worker.primary.start()
 
     def freeze_worker(self):
         worker = self.some_worker()
         worker.primary.freeze()
-        self.others_go_on(worker, "others' accounts go on while a worker hangs")
+        self.others_go_on(worker, "others' accounts continue while a worker hangs")
         time.sleep(self.random.uniform(0, 5))
         worker.primary.thaw()
 
@@ -155,7 +155,7 @@ class DistributedTorture(PostgresTorture):
     def promote_coordinator(self):
         old = self.cluster.coordinator.fail_over()
         self.cluster.coordinator.rebuild(old)
-        self.wait_for_progress("registrations go on before the coordinator knows its name")
+        self.wait_for_progress("registrations continue before the coordinator knows its name")
         self.cluster.primary.query(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.cluster.primary.port})",
                                    self.database)
 

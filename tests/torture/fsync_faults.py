@@ -79,7 +79,7 @@ class Run:
         for thread in threads:
             thread.join()
         time.sleep(0.7)  # a sealing round
-        outcome = "went on" if service.alive() else f"ended with {service.process.returncode}"
+        outcome = "continued" if service.alive() else f"ended with {service.process.returncode}"
         service.kill()
         return outcome
 

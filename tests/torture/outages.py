@@ -552,7 +552,7 @@ class Torture:
             self.report.check(found is not None and lasting(found) == lasting(receipt),
                               f"acknowledged and lost or changed: {receipt} is {found}")
         unknown = set(by_ref) - set(registrant.sent)
-        self.report.check(not unknown, f"nobody sent {list(unknown)[:3]}")
+        self.report.check(not unknown, f"no client sent {list(unknown)[:3]}")
         if not registrant.bounded:
             for event in self.random.sample(events, min(300, len(events))):
                 status, _, body = client.request("GET", f"/events/{event['event_id']}/content",

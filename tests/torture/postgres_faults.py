@@ -303,14 +303,14 @@ class PostgresTorture(Torture):
             node.kill()
         if len(killed) < len(self.nodes):
             other = next(i for i, node in enumerate(self.nodes) if node not in killed)
-            self.wait_for_progress(f"{self.nodes[other]} goes on alone", other)
+            self.wait_for_progress(f"{self.nodes[other]} continues alone", other)
         for node in killed:
             node.spawn()
 
     def cut_network(self):
         """A node loses its store in the middle of what it does; the other must not wait for it."""
         self.machine.cut()
-        self.wait_for_progress("node1 goes on while node2 is cut off", 0)
+        self.wait_for_progress("node1 continues while node2 is cut off", 0)
         time.sleep(self.random.uniform(0, 2))
         self.machine.join()
 
@@ -340,7 +340,7 @@ class PostgresTorture(Torture):
         try:
             time.sleep(self.random.uniform(0.1, 0.8))
             fault(self)
-            self.wait_for_progress(f"registrations go on after {name}")
+            self.wait_for_progress(f"registrations continue after {name}")
             self.heal(name)
         finally:
             self.fence.lift()

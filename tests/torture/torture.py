@@ -251,15 +251,15 @@ class Torture:
         self.report.check([event["sequence"] for event in events] ==
                           list(range(1, len(events) + 1)), where + "the sequence has a gap")
         refs = {event["client_ref"]: event for event in events}
-        self.report.check(len(refs) == len(events), where + "a client_ref stands twice")
+        self.report.check(len(refs) == len(events), where + "a client_ref occurs twice")
         foreign = [ref for ref in refs if ref not in chain.sent or
                    refs[ref]["hash"] != chain.sent[ref].digest]
-        self.report.check(not foreign, where + f"nobody sent {foreign[:3]}")
+        self.report.check(not foreign, where + f"no client sent {foreign[:3]}")
         lost = [ref for ref, receipt in chain.receipts.items()
                 if ref not in refs or lasting(refs[ref]) != lasting(receipt)]
         self.report.check(not lost, where + f"{len(lost)} acknowledged and lost: {lost[:3]}")
         times = [event["received_at"] for event in events]
-        self.report.check(times == sorted(times), where + "received_at goes back")
+        self.report.check(times == sorted(times), where + "received_at decreases")
 
     def check_credits(self, client, lists):
         for account, credits in (("rich", RICH_CREDITS), ("poor", POOR_CREDITS)):
@@ -344,7 +344,7 @@ def main():
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--keep", action="store_true", help="leave the data directory")
     parser.add_argument("--small", action="store_true",
-                        help="sizes that a planted fault is looked for with")
+                        help="sizes that a planted fault is searched for with")
     parser.add_argument("--fault", choices=FAULTS)
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.rounds} rounds, {options.clients} clients", flush=True)

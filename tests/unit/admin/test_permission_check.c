@@ -289,7 +289,7 @@ TEST_CASE_WITH(each_operation_is_in_the_table_once, NULL, NULL)
 		for (size_t at = 0; (permission = permission_at(at)); at++)
 			times += strcmp(permission->operation, operation->name) == 0;
 		if (times != 1)
-			fail_msg("%s stands in permissions.def %d times: say who may do it", operation->name,
+			fail_msg("%s occurs in permissions.def %d times: say who may do it", operation->name,
 			         times);
 	}
 	for (size_t at = 0; (permission = permission_at(at)); at++)

@@ -137,7 +137,7 @@ static bool look(struct slice line)
 	if (scanned) {
 		event_record(&event, &record);
 		if (!slice_equal(buf_slice(&record), line))
-			fail_msg("not as it is written: %.*s", (int)line.size, line.data);
+			fail_msg("differs from its written form: %.*s", (int)line.size, line.data);
 		assert_int_equal(read_as_tree(&arena, line, &read), 0);
 		is_same(&event, &read);
 	}
@@ -221,7 +221,7 @@ static bool look_at_part_line(struct slice line)
 		return false;
 	part_index_line(&entry, &again);
 	if (!slice_equal(buf_slice(&again), line))
-		fail_msg("not as it is written: %.*s", (int)line.size, line.data);
+		fail_msg("differs from its written form: %.*s", (int)line.size, line.data);
 	buf_add_text(&spaced, " ");
 	buf_add_slice(&spaced, line);
 	assert_false(archive_scan_part_line(buf_slice(&spaced), &read));

@@ -62,7 +62,7 @@ static int give_timestamp(size_t which, const struct digest *imprint,
 {
 	struct time_authority *authority = &authorities[which];
 	if (authority_down || (refuses_sha512 && imprint->algorithm == DIGEST_SHA512))
-		return error_cause(ret_error, ERR_AUTHORITY, "nobody answers");
+		return error_cause(ret_error, ERR_AUTHORITY, "no answer");
 	*result = (struct authority_result){.kind = AUTHORITY_QUALIFIED};
 	snprintf(result->name, sizeof result->name, "authority %zu", which);
 	snprintf(result->url, sizeof result->url, "https://%zu.example/", which);

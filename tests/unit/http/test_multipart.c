@@ -84,7 +84,7 @@ static void expect(const char *body, const char *expected)
 			assert_int_equal(result, 0);
 			assert_string_equal(found.text.data, expected);
 		} else if (!result) {
-			fail_msg("taken in pieces of %zu: %s", piece, body);
+			fail_msg("taken in chunks of %zu: %s", piece, body);
 		}
 	}
 	buf_free(&found.text);
