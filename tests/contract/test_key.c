@@ -305,7 +305,7 @@ TEST_CASE(test_what_is_not_fit_is_refused)
 	static const struct {
 		const char *name, *key, *extensions, *why;
 	} cases[] = {
-		{"short", "rsa:2048", "leaf", "it must have 3072"},
+		{"short", "rsa:2048", "leaf", "it must have at least 3072"},
 		{"weak", "ec -pkeyopt ec_paramgen_curve:P-224", "leaf", "a curve weaker than P-256"},
 		{"usage", "ec -pkeyopt ec_paramgen_curve:P-256", "usage", "may not sign"},
 		{"web", "ec -pkeyopt ec_paramgen_curve:P-256", "web", "is not for signing documents"},

@@ -349,15 +349,15 @@ static void assert_tls_problem(const char *first, const char *second, const char
 TEST_CASE(test_tls)
 {
 	assert_tls_problem("service.tls_certificate=/nowhere", NULL,
-	                   "service.tls_key: must be given too");
+	                   "service.tls_key: must also be set");
 	assert_tls_problem("service.admin_tls_key=/nowhere", NULL,
-	                   "service.admin_tls_certificate: must be given too");
+	                   "service.admin_tls_certificate: must also be set");
 	assert_tls_problem("service.tls_certificate=/nowhere", "service.tls_key=/nowhere",
 	                   "service.tls_certificate: cannot be read");
 	assert_tls_problem("service.tls_certificate=/dev/null", "service.tls_key=/dev/null",
 	                   "service.tls_certificate:");
 	assert_tls_problem("service.admin_tls_clients=/nowhere", NULL,
-	                   "service.admin_tls_clients: needs TLS");
+	                   "service.admin_tls_clients: requires TLS");
 	assert_set_problem("http.tls_handshakes=0", "http.tls_handshakes: must be from 1 to 100000");
 }
 
