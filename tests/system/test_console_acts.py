@@ -51,7 +51,7 @@ def test_acts_have_names_and_are_chosen_by_them(service, account):
     options = dict(re.findall(r'<option value="([^"]*)"[^>]*>([^<]+)</option>', choice))
     assert options["account set"] == "Ajustes de la cuenta cambiados" and options[""] == "todas"
     console = pathlib.Path(__file__).resolve().parents[2] / "src/console"
-    forms = {found for file in console.glob("pages*.c") for rows in
+    forms = {found for file in console.glob("*.c") for rows in
              re.findall(r"const struct console_form \w+\[\] = \{(.*?)\n\};", file.read_text(), re.S)
              for found in re.findall(r'\.operation = "([a-z ]+)"', rows)}
     assert len(forms) > 30 and forms | {"passkey add"} <= set(options), "whatever a form does has a name"
