@@ -148,10 +148,10 @@ int admin_check_value(const struct admin_parameter *parameter, struct slice valu
  * process's user, as the operator), and appends the JSON document to `out`. Nothing is appended on
  * failure.
  * ERR_USAGE: the arguments do not match the table. For a user, the account is added to the
- * arguments. ERR_FORBIDDEN, ERR_SIGN_IN, ERR_PASSKEY: see permit.h. ERR_NOT_FOUND: an object does
- * not exist or belongs to another account; the message is the same. ERR_CONFLICT with the form's
- * `repeated` set: the same form was processed before, a standby has confirmed that, and nothing was
- * done now. */
+ * arguments. ERR_FORBIDDEN, ERR_SIGN_IN, ERR_PASSKEY: see permission_check.h. ERR_NOT_FOUND: an
+ * object does not exist or belongs to another account; the message is the same. ERR_CONFLICT with
+ * the form's `repeated` set: the same form was processed before, a standby has confirmed that, and
+ * nothing was done now. */
 int admin_run(struct admin *admin, const struct admin_operation *operation,
               const struct json *arguments, const struct admin_caller *caller, struct buf *out,
               struct error *error) MUST_CHECK;

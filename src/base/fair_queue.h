@@ -23,7 +23,7 @@ struct fair_queue_owner {
 	uint64_t id;
 	size_t waiting;
 	size_t busy; /* taken items that count until fair_queue_end */
-	/* Private to turns.c: */
+	/* Private to fair_queue.c: */
 	struct fair_queue_item *first;
 	struct fair_queue_item **end;
 	struct fair_queue_item *

@@ -1,5 +1,4 @@
-/* The components of a node that starting (node.c) and checking (node_check_start.c) have in common.
- */
+/* The components of a node that both its start (node.c) and the check of a start use. */
 #ifndef CLI_NODE_PARTS_H
 #define CLI_NODE_PARTS_H
 

@@ -7,9 +7,9 @@
 #include "base/json.h"
 
 /* Draws a picture of a template: a figure with the plot and its table. `data` is the data of the
- * page; its member "state" is the answer of `account overview`. "events": by day and channel;
- * "credits": the balance and the forecast of its end; "limits"; "deliveries", "delivery_delay";
- * "sealing". Appends nothing if there is no data. */
+ * page. From its member "state", the answer of `account overview`: "events", by day and channel;
+ * "credits", the balance and the forecast of its end; "limits", their use. Also the pictures of
+ * billing_plots.h and, as "proof", that of proof_picture.h. Appends nothing if there is no data. */
 int account_picture(const char *name, const struct json *data, enum language language,
                     struct buf *out) MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /* Sign-in and sign-out. The user requests a link, opens it, and confirms it with a button, because
- * e-mail scanners open every link. Alternatively the user presents a passkey (passkeys.h). Also the
- * selection of language and account. */
+ * e-mail scanners open every link. Alternatively the user presents a passkey (passkey_forms.h).
+ * Also the selection of language and account. */
 #include "console/passkey_forms.h"
 #include "pages_made.h"
 

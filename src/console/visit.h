@@ -96,7 +96,7 @@ const char *error_words(const struct visit *visit);
 /* Draws the error page with visit->error, or with the general message of the code. */
 int draw_error(struct visit *visit, int status, int code) MUST_CHECK;
 
-/* ---- pages.c: tables of pages, forms and exports ---- */
+/* ---- page_tables.c: tables of pages, forms and exports ---- */
 
 struct console_source {
 	const char *member;    /* member of the page's data; NULL ends the list */
@@ -159,7 +159,7 @@ struct console_export {
 extern const struct console_page console_pages[], work_pages[];
 extern const struct console_form console_forms[], work_forms[];
 extern const struct console_export console_exports[];
-/* pages_money.c */
+/* billing_tables.c */
 extern const struct console_page money_pages[];
 extern const struct console_form money_forms[];
 extern const struct console_export money_exports[];
@@ -192,7 +192,7 @@ int source_arguments(struct visit *visit, const char *operation, const char *arg
 void write_argument(struct json_writer *writer, const char *operation, const char *name,
                     struct slice value);
 
-/* ---- submit.c, export.c, sign_in.c ---- */
+/* ---- submit.c, export.c, sign_in_pages.c ---- */
 
 int submit_form(struct visit *visit, const struct console_form *form) MUST_CHECK;
 /* Shows the form again with the entered values and the message of visit->error, without executing

@@ -4,7 +4,7 @@
  * A passkey is the only credential of a sign-in, so the authenticator must have verified the user
  * (PIN, fingerprint). No attestation is required, because the type of device is irrelevant. ES256
  * and EdDSA are accepted. Pure; thread safe. The caller provides the challenge: random, for one
- * browser, valid once, for a few minutes (store/people/passkeys.h). */
+ * browser, valid once, for a few minutes (store/people/console_users.h). */
 #ifndef CONSOLE_WEBAUTHN_H
 #define CONSOLE_WEBAUTHN_H
 

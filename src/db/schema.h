@@ -26,11 +26,11 @@ struct schema {
 	unsigned count;
 };
 /* A table that the embedded engine stores as an append log, in insertion order, while queries read
- * it under `name` in key order (sqlite/arrivals.c). A key consists of a group number and a position
- * in the group of `place_bits` bits. The keys of a group are consecutive. A query is efficient if
- * it specifies the owner and bounds of the key within one group, or values of `named`, with or
- * without an order. All other queries read the whole table. `name` cannot be written to. The schema
- * has three tables with the same columns:
+ * it under `name` in key order (sqlite/append_table.c). A key consists of a group number and a
+ * position in the group of `place_bits` bits. The keys of a group are consecutive. A query is
+ * efficient if it specifies the owner and bounds of the key within one group, or values of `named`,
+ * with or without an order. All other queries read the whole table. `name` cannot be written to.
+ * The schema has three tables with the same columns:
  * - NAME_arrived: `arrival` INTEGER PRIMARY KEY and the columns; append-only.
  * - NAME_before: the columns, with the key as primary key; the rows of a group that precede those
  *   in NAME_arrived.

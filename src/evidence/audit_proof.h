@@ -1,5 +1,5 @@
-/* Evidence records (RFC 4998) for audit records. They consist of the round of the
- * record's segment and its renewals. Implemented in event_proof.c, next to the proofs of events. */
+/* Evidence records (RFC 4998) for audit records, made of the round of the record's segment and the
+ * renewals of that round. Implemented in event_proof.c, next to the proofs of events. */
 #ifndef EVIDENCE_AUDIT_PROOF_H
 #define EVIDENCE_AUDIT_PROOF_H
 
@@ -12,7 +12,7 @@ struct audit_evidence {
 };
 struct revocation_client;
 /* Creates both evidence records of `act`, a record read from the store. `revocation` is used as for
- * events (service.h). ERR_NOT_FOUND: the record is not sealed yet. */
+ * events (event_proof.h). ERR_NOT_FOUND: the record is not sealed yet. */
 int audit_evidence_records(struct store *store, struct revocation_client *revocation,
                            const struct audit_record *act, struct arena *arena,
                            struct audit_evidence *evidence, struct error *error) MUST_CHECK;

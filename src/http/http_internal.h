@@ -146,7 +146,7 @@ void memory_allow_refusal(struct exchange *exchange);
  * requests. */
 size_t body_largest(const struct exchange *exchange);
 
-/* ---- piece.c: bodies that workers read in chunks while they arrive ---- */
+/* ---- body_chunks.c: bodies that workers read in chunks while they arrive ---- */
 /* Appends to the body, accounts for the memory, and passes a full chunk to a worker. More of the
  * body is read after the worker has finished. The rest at the end of the body is left to the
  * operation's `finish`. */
@@ -155,8 +155,8 @@ int chunk_collect(struct exchange *exchange, struct slice part, struct error *er
 /* Answers before the body is complete; the rest of the body is discarded. */
 void request_refuse(struct exchange *exchange, int code);
 
-/* ---- discard.c: any thread; a worker deletes the data, then releases the space, which is passed
- * to it ---- */
+/* ---- content_discard.c: a worker deletes the data and then releases `space`; any thread may
+ * call ---- */
 void writer_discard(struct http_server *server, struct content_writer *writer,
                     struct upload_space *space);
 void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX],
@@ -164,7 +164,7 @@ void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX
 
 void upload_free(struct upload *upload); /* NULL-safe */
 
-/* ---- check_file.c ---- */
+/* ---- verification_upload.c ---- */
 /* Returns the maximum size of a file for verification in bytes; 0: verification is not
  * available. */
 size_t check_size_max(const struct exchange *exchange);
@@ -173,7 +173,7 @@ void checked_file_free(struct checked_file *file);         /* NULL-safe */
 /* Refuses uploads of the loop that were evicted in favour of uploads of other loops. */
 void checked_files_refuse_evicted(struct loop *loop);
 
-/* ---- console.c ---- */
+/* ---- console_routes.c ---- */
 /* Returns whether the path is that of the console or below it. */
 bool console_has_path(const struct exchange *exchange);
 /* Draws the console's error page into `out`. False: it cannot be drawn, and `out` contains at most

@@ -195,7 +195,7 @@ static void check_deadlines(struct loop *loop)
 
 /* With kept connections the library always reports pending work; our handler shows whether there
  * really is any. Work that does not call our handler (a head that fills a buffer exactly, data
- * after "100 Continue", a refusal by the library) continues after KEPT_LOOK_MS. */
+ * after "100 Continue", a refusal by the library) continues after KEPT_POLL_MS. */
 static int timeout_ms(struct loop *loop)
 {
 	MHD_UNSIGNED_LONG_LONG library_ms;

@@ -79,12 +79,12 @@ void issue_free_parts(struct issue_job *work);
 /* Writes the evidence archive (issue_archive.c). */
 int issue_archive(struct issue_job *work, struct error *error) MUST_CHECK;
 
-/* Obtains a timestamp for a signature; only live documents have one (issue_lasting.c). A
+/* Obtains a timestamp for a signature; only live documents have one (issue_level.c). A
  * cms_timestamp_function. */
 int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
 	MUST_CHECK;
-/* Collects the validation data of the last signature and its timestamp that is available.
- * The collect function of struct pdf_long_term. ERR_UNAVAILABLE: the level would be below
+/* Collects the available validation data of the last signature and its timestamp. The collect
+ * function of struct pdf_long_term. ERR_UNAVAILABLE: the level would be below
  * certification.level. */
 int issue_collect(void *context, struct validation_set *set, struct error *error) MUST_CHECK;
 /* Does the same for a signature that contains the data and has no timestamp over it. A

@@ -69,7 +69,7 @@ struct list_signer {
 void list_signer_init(struct list_signer *list_signer, struct service *service, const char *node);
 job_thread_run_function list_signer_run;
 
-/* ---- topup.c: decides automatic top-ups and attempts payments ---- */
+/* ---- topup_job.c: decides automatic top-ups and attempts payments ---- */
 #define TOPUP_COUNT 4 /* number of threads that an unresponsive provider can block */
 struct topup {
 	struct service *service;
@@ -95,7 +95,7 @@ struct validation_logger {
 void validation_log_levels(struct validation_logger *teller, const struct service *service,
                            const atomic_bool *stopping);
 
-/* ---- mender.c: its context is the service ---- */
+/* ---- index_repairer.c: its context is the service ---- */
 job_thread_run_function index_repairer_run;
 
 /* ---- watcher.c ---- */

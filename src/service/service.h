@@ -91,7 +91,7 @@ struct service {
 	atomic_bool store_rolled_back;        /* the store was rolled back; the program exits */
 	atomic_bool trust_is_old;             /* trust.pem must be rewritten after a reload */
 	struct counters counters;
-	atomic_int_fast64_t read_only_since_us;  /* 0: not a read-only copy (quiet.h) */
+	atomic_int_fast64_t read_only_since_us;  /* 0: not a read-only copy (read_only.h) */
 	atomic_int_fast64_t read_only_logged_us; /* clock_boot_us */
 	atomic_int_fast64_t woken_us;            /* 0: never (store/nodes/read_only_copy.h) */
 	atomic_int_fast64_t copied_us;           /* time of the copy, set together with woken_us */
@@ -201,7 +201,7 @@ int event_find(struct store *store, struct slice id, struct arena *arena, struct
 int event_check_content(struct content_store *store, const struct event *event, struct error *error)
 	MUST_CHECK;
 
-/* ---- the clock (clock.c) ---- */
+/* ---- the clock (registration_clock.c) ---- */
 /* Returns why this node refuses live registrations now, regardless of the chain. ERR_CLOCK: the
  * clock is ahead by more than seal.clock_bound; it is not synchronized while seal.strict_clock is
  * set; or it was not compared since the start, or was found to differ (clock_start.h). */

@@ -5,7 +5,7 @@
  * "swept/NAME"; it stays readable. Once the mark is older than content.keep_swept and the object is
  * still unreferenced, both are deleted. If the object is referenced by then, only the mark is
  * deleted. One node sweeps at a time, only in a content store that belongs to this database alone
- * (sweep_place.h), and only objects changed since that was established. */
+ * (sweep_claim.h), and only objects changed since that was established. */
 #ifndef SERVICE_SWEEP_H
 #define SERVICE_SWEEP_H
 

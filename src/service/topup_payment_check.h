@@ -1,5 +1,5 @@
-/* Check before the first top-up of each account in a resumed copy of a store (quiet.h). Since the
- * copy was made, the original may have charged the customer for sales that the copy does not
+/* Check before the first top-up of each account in a resumed copy of a store (read_only.h). Since
+ * the copy was made, the original may have charged the customer for sales that the copy does not
  * know. */
 #ifndef SERVICE_TOPUP_PAYMENT_CHECK_H
 #define SERVICE_TOPUP_PAYMENT_CHECK_H

@@ -307,7 +307,7 @@ int verify_record(struct run *run, struct input *input) MUST_CHECK;
 int verify_check_input(struct run *run, struct input *input,
                        int (*check)(struct run *, struct input *)) MUST_CHECK;
 
-/* ---- concurrent check of the parts (verify_beside.c) ---- */
+/* ---- concurrent check of the parts (verify_part_worker.c) ---- */
 
 /* Starts the concurrent check. Returns false if the parts must be checked before the archive. */
 bool verify_part_worker_begin(struct run *run) MUST_CHECK;

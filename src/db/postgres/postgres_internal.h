@@ -185,7 +185,7 @@ extern const char pg_lock_writer[];
 /* Loads libpq. Call it before any libpq function (base/library.h). */
 int libpq_load(struct error *error) MUST_CHECK;
 
-/* ---- link.c: a connection to the server ---- */
+/* ---- postgres_link.c: a connection to the server ---- */
 
 /* Parses an address into options, which the caller frees (PQconninfoFree). Called first when a
  * database is opened. ERR_VALIDATION, ERR_NO_MEMORY, ERR_UNAVAILABLE (libpq is missing). */
@@ -222,7 +222,7 @@ pg_judge_function pg_note_clock, pg_note_latest_clock;
 /* Returns the deadline of an ordinary statement that is sent now. */
 int64_t pg_deadline(const struct pg_connection *connection);
 
-/* ---- query.c: statements ---- */
+/* ---- postgres_query.c: statements ---- */
 struct db_query *pg_make_query(struct db_connection *connection, const char *literal_sql,
                                bool long_result);
 void pg_bind_integer(struct db_query *query, int64_t value);
@@ -248,7 +248,7 @@ void pg_forget_queries(struct pg_connection *connection); /* after a lost connec
 /* Makes room for the statements of another transaction, if they have many variants. */
 void pg_make_room_for_queries(struct pg_connection *connection);
 
-/* ---- copy.c: backup and restore ---- */
+/* ---- postgres_backup.c: backup and restore ---- */
 int pg_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
 int pg_backup(struct db *base, const char *path, struct error *error) MUST_CHECK;
 int pg_restore(const struct db_options *options, const char *path, const struct db_mark *mark,

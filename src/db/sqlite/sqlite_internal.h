@@ -1,8 +1,8 @@
 /* Internal to the SQLite driver: shared by its files.
  *
- * One connection writes. Only it and the checkpointer's connection (log_mover.c) checkpoint, never
- * at the same time. SQLite 3.40 can corrupt its write-ahead log if a log reset coincides with the
- * start of a checkpoint, so a reader prevents resets meanwhile. All other connections are
+ * One connection writes. Only it and the checkpointer's connection (checkpointer.c) checkpoint,
+ * never at the same time. SQLite 3.40 can corrupt its write-ahead log if a log reset coincides with
+ * the start of a checkpoint, so a reader prevents resets meanwhile. All other connections are
  * read-only, and automatic checkpoints are off. */
 #ifndef DB_SQLITE_SQLITE_INTERNAL_H
 #define DB_SQLITE_SQLITE_INTERNAL_H
@@ -126,7 +126,7 @@ int sqlite_commit(struct db_connection *connection, struct error *error) MUST_CH
 void sqlite_rollback(struct db_connection *connection);
 int sqlite_run(struct db_connection *connection, const char *sql, struct error *error) MUST_CHECK;
 
-/* ---- log.c: the write-ahead log ---- */
+/* ---- wal_recovery.c: the write-ahead log ---- */
 /* Makes the contents of the files durable, before SQLite opens them. */
 int sqlite_make_files_durable(struct sqlite_db *db, struct error *error) MUST_CHECK;
 /* Checkpoints the whole log, before other connections open. */
@@ -134,7 +134,7 @@ int sqlite_checkpoint_all(struct sqlite_db *db, struct error *error) MUST_CHECK;
 /* Checks whether a successful sync by SQLite can be trusted; otherwise poisons the database. */
 int sqlite_check_sync(struct sqlite_db *db, struct error *error) MUST_CHECK;
 
-/* ---- log_mover.c ---- */
+/* ---- checkpointer.c ---- */
 /* Counts the pages of the log at each commit of the writer. */
 void sqlite_count_log_pages(struct sqlite_db *db);
 int sqlite_start_checkpointer(struct sqlite_db *db, struct error *error) MUST_CHECK;
@@ -142,11 +142,11 @@ int sqlite_start_checkpointer(struct sqlite_db *db, struct error *error) MUST_CH
 void sqlite_stop_checkpointer(struct sqlite_db *db);
 int sqlite_maintain(struct db *db, struct error *error) MUST_CHECK;
 
-/* ---- log_file.c ---- */
+/* ---- wal_file.c ---- */
 /* Returns the name of the VFS of our connections; NULL without memory. */
 const char *sqlite_vfs(void);
 
-/* ---- query.c ---- */
+/* ---- sqlite_query.c ---- */
 struct db_query *sqlite_make_query(struct db_connection *connection, const char *literal_sql,
                                    bool long_result);
 void sqlite_bind_integer(struct db_query *query, int64_t value);
@@ -161,12 +161,12 @@ bool sqlite_is_null(struct db_query *query, int column);
 struct slice sqlite_text(struct db_query *query, int column);
 struct slice sqlite_blob(struct db_query *query, int column);
 
-/* ---- arrivals.c ---- */
+/* ---- append_table.c ---- */
 /* Registers the append log's table under the name in the schema, for queries of the connection. The
  * schema must exist. */
 int sqlite_add_append_log(struct sqlite_connection *connection) MUST_CHECK;
 
-/* ---- copy.c ---- */
+/* ---- sqlite_backup.c ---- */
 int sqlite_backup(struct db *db, const char *path, struct error *error) MUST_CHECK;
 int sqlite_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
 int sqlite_restore(const struct db_options *options, const char *path, const struct db_mark *mark,

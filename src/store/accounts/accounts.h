@@ -148,7 +148,7 @@ int store_list_credits(struct store *store, const struct credit_filter *filter, 
                        struct credit_list *ret, struct error *error) MUST_CHECK;
 
 /* Counts the accounts whose balance differs from the sum of their credit entries
- * (money/balances.c). The expected result is 0. */
+ * (money/check_balances.c). The expected result is 0. */
 int store_count_unbalanced(struct store *store, const atomic_bool *stopping, int64_t *ret_count,
                            struct error *error) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Compares the event runs of the embedded store (events/arrivals.h) with the rows of the events. */
+/* Compares the event runs of the embedded store (events/append_log.h) with the rows of events. */
 #include "store/check/checking.h"
 #include "store/events/append_log.h"
 

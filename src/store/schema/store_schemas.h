@@ -5,7 +5,7 @@
 #include "db/schema.h"
 
 extern const struct db_schemas store_schemas;
-/* How the embedded engine stores events (events/arrivals.c). */
+/* How the embedded engine stores events (events/append_log.c). */
 extern const struct schema_append_log event_arrivals;
 /* Fills new tables after the statements of a step (usage/fill.c). */
 int store_fill(struct db_connection *connection, const char *step,
