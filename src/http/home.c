@@ -90,7 +90,7 @@ static void how_to_begin(const struct exchange *exchange, struct buf *out)
 	         "Solicite un canal al operador de este servicio. Recibirá dos claves. Use la clave "
 	         "de prueba para probar todas las funciones sin coste y sin valor probatorio."),
 		TEXT(language, "Register an event. The response is the receipt.",
-	         "Registre un evento. La respuesta es el resguardo."));
+	         "Registre un evento. La respuesta es el acuse de recibo."));
 	command(exchange, out,
 	        "--json '{\"client_ref\": \"first\", \"payload\": {\"hello\": \"world\"}}'");
 	buf_printf(out, "/v1/events</code></pre></li>\n<li><p>%s</p>\n",

@@ -437,7 +437,7 @@ static void print_text(const struct verify_result *result, enum language languag
 	show_extra_counts(counts, spanish, out);
 	fprintf(out,
 	        "%s: comprobados %" PRIu64 " eventos, %" PRIu64 " segmentos, %" PRIu64
-	        " sellos de tiempo, %" PRIu64 " archivos, %" PRIu64 " partes de contenido y %" PRIu64
+	        " sellos de tiempo, %" PRIu64 " ficheros, %" PRIu64 " partes de contenido y %" PRIu64
 	        " informes.%s\n",
 	        verify_verdict_text(verdict, LANGUAGE_SPANISH), counts->events, counts->segments,
 	        counts->timestamps, counts->files, counts->parts, counts->reports,

@@ -269,10 +269,10 @@ def test_in_spanish(service, filled):
     account = filled.account_id
     lector = visitor(service, account, "reader", "es")
     lector.get(page_of(filled.events[0]), **{"Accept-Language": "es"})
-    if "Resguardo" not in lector.text():
+    if "Acuse de recibo" not in lector.text():
         lector.send("/console/language", language="es")
         lector.get(page_of(filled.events[0]))
-    assert "Resguardo" in lector.text() and "Descargar el contenido" in lector.text()
+    assert "Acuse de recibo" in lector.text() and "Descargar el contenido" in lector.text()
 
 
 # ---- verified in the browser ----

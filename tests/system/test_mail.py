@@ -96,7 +96,7 @@ def test_a_disabled_endpoint_is_told_of(start, server):
     endpoint = owner.endpoint(f"http://127.0.0.1:{reserve_port()}/hook")
     owner.cause()
     message = arrived(server)[0]
-    assert message["Subject"] == (f"Constancia: se han detenido los avisos a su endpoint "
+    assert message["Subject"] == (f"Constancia: se han detenido los avisos a su destino de webhook "
                                   f"{endpoint['endpoint_id']}")
     assert endpoint["url"] in message.get_content()
     over(service)
