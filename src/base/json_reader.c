@@ -7,7 +7,7 @@ struct json_reader json_reader_of(struct arena *arena, const struct json *object
 {
 	struct json_reader reader = {.arena = arena, .object = object, .error = error};
 	if (!object || object->type != JSON_OBJECT)
-		reader.result = error_cause(error, ERR_INVALID_EVIDENCE, "it is no JSON object");
+		reader.result = error_cause(error, ERR_INVALID_EVIDENCE, "it is not a JSON object");
 	return reader;
 }
 

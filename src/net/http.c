@@ -288,7 +288,7 @@ int transfer_prepare(struct http_transfer *transfer, const struct http_request *
 	if (result)
 		return result;
 	if (set_options(transfer) != CURLE_OK)
-		return error_cause(error, ERR_NO_MEMORY, "libcurl does not take an option");
+		return error_cause(error, ERR_NO_MEMORY, "libcurl does not support an option");
 	return 0;
 }
 

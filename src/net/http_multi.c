@@ -121,7 +121,7 @@ static int prepare(struct http_multi *many, struct task *task)
 	if (curl_easy_setopt(easy, CURLOPT_PRIVATE, task) != CURLE_OK ||
 	    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) != CURLE_OK)
 		return error_cause(&task->exchange->error, ERR_NO_MEMORY,
-		                   "libcurl does not take an option");
+		                   "libcurl does not support an option");
 	return 0;
 }
 

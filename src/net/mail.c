@@ -160,7 +160,7 @@ static int perform(struct mail_transfer *transfer, const char *from, const char 
 		result = ERR_NO_MEMORY;
 	if (!result && (set_options(transfer, easy) != CURLE_OK ||
 	                set_message(transfer, easy, sender) != CURLE_OK))
-		result = error_cause(error, ERR_NO_MEMORY, "libcurl does not take an option");
+		result = error_cause(error, ERR_NO_MEMORY, "libcurl does not support an option");
 	if (!result) {
 		thread_assert_may_block();
 		CURLcode code = curl_easy_perform(easy);

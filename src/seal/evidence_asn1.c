@@ -192,7 +192,7 @@ static int check_encoding(const struct evidence_record *record, struct slice der
 	if (result && !again.full)
 		return result;
 	if (result || !slice_equal(buf_slice(&again), der))
-		return invalid(error, "the evidence record is not DER, or something trails it");
+		return invalid(error, "the evidence record is not DER, or is followed by other bytes");
 	return OK;
 }
 
@@ -214,7 +214,8 @@ static int check_hashtree(const ArchiveTimeStamp *stamp, enum digest_algorithm a
 			if ((size_t)ASN1_STRING_length(sk_ASN1_OCTET_STRING_value(list, j)) !=
 			    digest_size(algorithm))
 				return invalid(
-					error, "a hash of its reducedHashtree has another length than its algorithm's");
+					error,
+					"a hash of its reducedHashtree does not have the length of its algorithm");
 	}
 	return OK;
 }

@@ -148,7 +148,7 @@ static int check_stamp(const struct check *check, int64_t judged_us, struct evid
 	if (!result && !leads)
 		result = error_cause(check->error, ERR_INVALID_EVIDENCE, "%s",
 		                     stamp->reduced_hashtree
-		                         ? "its hash tree does not lead to what its token is over"
+		                         ? "its hash tree does not lead to the imprint of its token"
 		                         : not_covered(chain, number));
 	if (!result)
 		result = timestamp_verify_token_at(archive_timestamp_token(stamp), &imprint,

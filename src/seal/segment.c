@@ -170,7 +170,7 @@ int seal_document_read(struct arena *arena, struct slice text, struct seal_docum
 	if (buf_check(&again) && !again.full)
 		return error_cause(error, ERR_NO_MEMORY, "seal document");
 	if (!slice_equal(buf_slice(&again), text))
-		return error_cause(error, ERR_INVALID_EVIDENCE, "it is not as it was written");
+		return error_cause(error, ERR_INVALID_EVIDENCE, "it is not in canonical form");
 	*ret_document = document;
 	return OK;
 }

@@ -136,7 +136,7 @@ static int check_encoding(const SignedContent *content, struct slice der, struct
 	if (result && !again.full)
 		return result;
 	if (result || !slice_equal(buf_slice(&again), der))
-		return invalid(error, "the signed data is not DER, or something trails it");
+		return invalid(error, "the signed data is not DER, or is followed by other bytes");
 	return 0;
 }
 
@@ -170,7 +170,7 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 	int result = parse(der, SIGNED_DATA_SIZE_MAX + CMS_VALIDATION_SIZE_MAX, &content, error);
 	if (!result && sk_CertificateChoice_num(content->data->choices) !=
 	                   sk_X509_num(content->data->certificates))
-		result = invalid(error, "a certificate inside is not of X.509");
+		result = invalid(error, "an embedded certificate is not an X.509 certificate");
 	if (!result)
 		result = check_encoding(content, der, error);
 	if (result)
@@ -213,7 +213,7 @@ int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, stru
 	buf_init(&der, SIGNED_DATA_SIZE_MAX);
 	int result = ber_to_der(ber, BER_ORDER_KEPT, &der);
 	if (result == ERR_INVALID_EVIDENCE || der.full)
-		return invalid(error, "the signed data does not parse, or something trails it");
+		return invalid(error, "the signed data does not parse, or is followed by other bytes");
 	if (!result)
 		result = parse(buf_slice(&der), SIGNED_DATA_SIZE_MAX, &content, error);
 	if (!result)
@@ -350,7 +350,7 @@ static int check_form(const SignedContent *content, int type_nid, bool detached,
 	if (OBJ_obj2nid(data->encapsulated->type) != type_nid)
 		return invalid(error, "another content type than expected");
 	if ((data->encapsulated->content == NULL) != detached)
-		return invalid(error, "the content is not where it should be");
+		return invalid(error, "the content is detached but must be embedded, or the reverse");
 	if (!version_fits(content, type_nid))
 		return invalid(error, "wrong version of the SignedData");
 	if (ASN1_INTEGER_get_int64(&found, signer->version) != 1 || found != 1)

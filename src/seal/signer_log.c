@@ -146,7 +146,7 @@ static int read_all(struct reader *reader, int file, char *block)
 		int64_t left = reader->file_size - reader->facts.size;
 		size_t wanted = left < BLOCK_SIZE ? (size_t)left : BLOCK_SIZE;
 		if (!file_read_at(file, block, wanted, (uint64_t)reader->facts.size))
-			return error_cause(reader->error, ERR_IO, "reader " SIGNER_LOG_NAME ": %s",
+			return error_cause(reader->error, ERR_IO, "reading " SIGNER_LOG_NAME ": %s",
 			                   errno ? strerror(errno) : "it became shorter");
 		size_t used = 0;
 		int result = take_lines(reader, slice_make(block, wanted), &used);
@@ -170,7 +170,7 @@ static int read_log(int file, signer_log_visit *visit, void *context,
 		return error_cause(error, ERR_IO, SIGNER_LOG_NAME " is not a regular file");
 	char *block = malloc(BLOCK_SIZE);
 	if (!block)
-		return error_cause(error, ERR_NO_MEMORY, "reader " SIGNER_LOG_NAME);
+		return error_cause(error, ERR_NO_MEMORY, "reading " SIGNER_LOG_NAME);
 	reader.file_size = found.st_size;
 	arena_init(&reader.arena, LINE_MEMORY_MAX);
 	int result = read_all(&reader, file, block);

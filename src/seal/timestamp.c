@@ -348,14 +348,14 @@ static int compare_with_request(TS_REQ *asked, TS_TST_INFO *info,
 	struct digest imprint;
 	if (!read_imprint(TS_REQ_get_msg_imprint(asked), &imprint) ||
 	    !digest_equal(&imprint, &facts->imprint))
-		return invalid(error, "the timestamp is over something else than was asked");
+		return invalid(error, "the imprint of the timestamp differs from that of the request");
 	const ASN1_INTEGER *nonce = TS_REQ_get_nonce(asked);
 	const ASN1_INTEGER *answered = TS_TST_INFO_get_nonce(info);
 	if (!nonce != !answered || (nonce && ASN1_INTEGER_cmp(nonce, answered) != 0))
 		return invalid(error, "the nonce is not the one sent");
 	ASN1_OBJECT *policy = TS_REQ_get_policy_id(asked);
 	if (policy && OBJ_cmp(policy, TS_TST_INFO_get_policy_id(info)) != 0)
-		return invalid(error, "the policy is not the one asked for");
+		return invalid(error, "the policy is not the requested one");
 	return 0;
 }
 
@@ -377,7 +377,7 @@ static int check_request_form(TS_REQ *asked, struct slice request, struct error 
 	                TS_MSG_IMPRINT_get_algo(TS_REQ_get_msg_imprint(asked)));
 	if (!exact || TS_REQ_get_version(asked) != 1 || TS_REQ_get_exts(asked) ||
 	    (parameters != V_ASN1_NULL && parameters != V_ASN1_UNDEF))
-		return invalid(error, "the request is not as a TimeStampReq has to be in DER");
+		return invalid(error, "the request is not a TimeStampReq in DER");
 	return 0;
 }
 
@@ -403,7 +403,7 @@ static int verify_over(struct slice token, const struct digest *imprint, struct 
 	if (result)
 		return result;
 	if (!digest_equal(&facts.imprint, imprint))
-		return invalid(error, "the timestamp is over something else");
+		return invalid(error, "the imprint of the timestamp is not that of the data");
 	if (path && path->request.size > 0)
 		result = check_kept_request(path->request, info, &facts, error);
 	if (!result)

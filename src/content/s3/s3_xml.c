@@ -180,7 +180,7 @@ static int read_value(struct slice text, const char *path, char *to, size_t size
 	if (!result && !wanted.found)
 		result = ERR_IO;
 	if (result)
-		return error_cause(error, result, "content: an answer without a valid %s", path);
+		return error_cause(error, result, "content: the response has no valid %s", path);
 	memcpy(to, value, strlen(value) + 1);
 	return OK;
 }

@@ -631,7 +631,7 @@ static int append_to_account(struct db_connection *connection, struct act *act, 
 	if (!result && !inserted)
 		result = error_cause(
 			error, ERR_UNAVAILABLE,
-			"no act number could be assigned: too many concurrent operations on the account");
+			"no number could be assigned to the audit record: too many concurrent operations on the account");
 	return result;
 }
 

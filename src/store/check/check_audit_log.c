@@ -60,10 +60,11 @@ static int check_columns(struct check *check, struct db_query *query, int64_t nu
 	};
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
 		if (!columns[i].same)
-			check_problem(check,
-			              "%s act %lld of account %lld: column %s does not match the document",
-			              urgent ? "urgent" : "ordinary", (long long)number,
-			              (long long)db_integer(query, 0), columns[i].what);
+			check_problem(
+				check,
+				"%s audit record %lld of account %lld: column %s does not match the document",
+				urgent ? "urgent" : "ordinary", (long long)number, (long long)db_integer(query, 0),
+				columns[i].what);
 	return OK;
 }
 
@@ -76,13 +77,14 @@ static int check_one(struct check *check, struct db_query *query, bool urgent,
 	if (account != last->account)
 		*last = (struct position){.account = account};
 	if (number != last->number + 1)
-		check_problem(check, "%s acts of account %lld: number %lld follows %lld", chain,
+		check_problem(check, "%s audit records of account %lld: number %lld follows %lld", chain,
 		              (long long)account, (long long)number, (long long)last->number);
 	struct sha256 hash = audit_chain_hash(&last->hash, db_text(query, 2));
 	struct sha256 kept = store_sha256(db_blob(query, 3));
 	if (!sha256_equal(&hash, &kept))
-		check_problem(check, "%s act %lld of account %lld: the document does not match chain_hash",
-		              chain, (long long)number, (long long)account);
+		check_problem(
+			check, "%s audit record %lld of account %lld: the document does not match chain_hash",
+			chain, (long long)number, (long long)account);
 	last->number = number;
 	last->hash = kept;
 	return check_columns(check, query, number, urgent);
@@ -148,7 +150,8 @@ static int64_t check_segments(struct check *check, int64_t account, int64_t chai
 	*ret_last = 0;
 	while (db_step(query)) {
 		if (db_integer(query, 0) != ++count || db_integer(query, 1) != *ret_last + 1)
-			check_problem(check, "acts of account %lld: a segment before number %lld is missing",
+			check_problem(check,
+			              "audit records of account %lld: a segment before number %lld is missing",
 			              (long long)account, (long long)db_integer(query, 1));
 		*ret_last = db_integer(query, 2);
 	}
@@ -182,7 +185,7 @@ static int check_sealed(struct check *check, int64_t account, int64_t chain, str
 	if (unsealed != acts - sealed || (unsealed > 0 && first != sealed + 1))
 		check_problem(
 			check,
-			"%s acts of account %lld: %lld of %lld are sealed, but %lld are listed as unsealed",
+			"%s audit records of account %lld: %lld of %lld are sealed, but %lld are listed as unsealed",
 			chain == URGENT_AUDIT_CHAIN ? "urgent" : "ordinary", (long long)account,
 			(long long)sealed, (long long)acts, (long long)unsealed);
 	if (!result)

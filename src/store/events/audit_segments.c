@@ -88,9 +88,9 @@ int store_list_unsealed_audit_records(struct store *store, int64_t after_account
 
 static int missing(int64_t account, int64_t chain, int64_t number, struct error *error)
 {
-	return error_cause(error, ERR_CORRUPT, "%s acts of account %lld: number %lld is missing",
-	                   chain == URGENT_AUDIT_CHAIN ? "urgent" : "ordinary", (long long)account,
-	                   (long long)number);
+	return error_cause(
+		error, ERR_CORRUPT, "%s audit records of account %lld: number %lld is missing",
+		chain == URGENT_AUDIT_CHAIN ? "urgent" : "ordinary", (long long)account, (long long)number);
 }
 
 /* Reads one row. The first row is the record before the first of the segment. */
@@ -106,7 +106,7 @@ static int take_act(struct db_query *query, int64_t number, int64_t first, struc
 	struct sha256 hash = audit_chain_hash(ret_last, document);
 	if (!sha256_equal(&hash, &kept))
 		return error_cause(error, ERR_CORRUPT,
-		                   "the document of act %lld does not match its chain_hash",
+		                   "the document of audit record %lld does not match its chain_hash",
 		                   (long long)number);
 	hashes[number - first] = sha256_of(document.data, document.size);
 	*ret_last = kept;
@@ -210,7 +210,7 @@ static int delete_last(struct db_connection *connection, int64_t account, int64_
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
 		return error_cause(error, ERR_REFUSED,
-		                   "acts of account %lld: segment %lld is not the last segment",
+		                   "audit records of account %lld: segment %lld is not the last segment",
 		                   (long long)account, (long long)number);
 	return result;
 }

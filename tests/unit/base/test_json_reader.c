@@ -111,7 +111,7 @@ TEST_CASE(test_no_object)
 {
 	struct error error = {0};
 	assert_int_equal(reader_of("[1]", &error).result, ERR_INVALID_EVIDENCE);
-	assert_string_equal(error.cause, "it is no JSON object");
+	assert_string_equal(error.cause, "it is not a JSON object");
 	assert_int_equal(json_reader_of(&arena, NULL, NULL).result, ERR_INVALID_EVIDENCE);
 	assert_int_equal(reader_of("{", &error).result, ERR_INVALID_EVIDENCE);
 	assert_non_null(strstr(error.cause, "it is not JSON: "));

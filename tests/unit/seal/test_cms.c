@@ -330,7 +330,7 @@ TEST_CASE(test_callbacks)
 	buf_clear(&cms);
 	assert_int_equal(cms_create(&digest, TIME_NONE, &signing, &cms, NULL), 0);
 	assert_refused(verify_with(buf_slice(&cms), &digest, no_roots, &facts, &error), &error,
-	               "over something else");
+	               "the imprint of the timestamp is not that of the data");
 	authorities_free(authorities);
 
 	signing.certificates_pem = slice_of("none");
@@ -345,7 +345,8 @@ TEST_CASE(test_foreign_signatures)
 	} cases[] = {
 		{"rsa:2048", "-cades", NULL},
 		{"rsa:2048", "-noattr", "does not parse"},
-		{"ec -pkeyopt ec_paramgen_curve:P-256", "-cades -nodetach", "not where it should be"},
+		{"ec -pkeyopt ec_paramgen_curve:P-256", "-cades -nodetach",
+	     "the content is detached but must be embedded, or the reverse"},
 		{"rsa:2048", "-cades -keyopt rsa_padding_mode:pss", "signature algorithm"},
 	};
 	struct cms_facts facts;

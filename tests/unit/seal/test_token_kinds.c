@@ -461,7 +461,7 @@ TEST_CASE(test_own_have_no_others)
 	content = NULL;
 	token_add_choice(&made, 4, slice_make("\xa2\x02\x05\x00", 4));
 	assert_refused(signed_content_parse(buf_slice(&made), &content, &error), &error,
-	               "not of X.509");
+	               "an embedded certificate is not an X.509 certificate");
 }
 
 /* A damaged root indicates damage, even where the trusted one replaces it. */

@@ -458,7 +458,7 @@ TEST_CASE(a_seal_that_says_otherwise)
 	     "seals/seals-000001.ndjson.gz line 1 member round_id",
 	     "the archive contains no such round after the"},
 		{ROUNDS, "\"root\":\"", NULL, 0, "rounds/rounds-000001.ndjson.gz line 1",
-	     "the timestamp is over something else"},
+	     "the imprint of the timestamp is not that of the data"},
 		{ROUNDS, "\"token\":\"MII", NULL, 0, "rounds/rounds-000001.ndjson.gz line 1",
 	     "the signed data does not parse"},
 	};
@@ -536,11 +536,11 @@ TEST_CASE(a_request_that_the_token_does_not_answer)
 		const char *what;
 	} cases[] = {
 		{junk, "the request does not parse"},
-		{one_byte_more, "the request is not as a TimeStampReq has to be in DER"},
-		{another_truth, "the request is not as a TimeStampReq has to be in DER"},
-		{extension, "the request is not as a TimeStampReq has to be in DER"},
+		{one_byte_more, "the request is not a TimeStampReq in DER"},
+		{another_truth, "the request is not a TimeStampReq in DER"},
+		{extension, "the request is not a TimeStampReq in DER"},
 		{another_nonce, "the nonce is not the one sent"},
-		{another_policy, "the policy is not the one asked for"},
+		{another_policy, "the policy is not the requested one"},
 	};
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/asked.zip", fixture.directory);

@@ -372,7 +372,8 @@ TEST_CASE(an_event_is_of_its_configurations_modality)
 TEST_CASE(a_token_of_another_round_is_refused)
 {
 	static const struct expectation replay = {
-		FAULT_ROUND_REPLAY, 1, "rounds/rounds-000001.ndjson.gz line 2", "over something else"};
+		FAULT_ROUND_REPLAY, 1, "rounds/rounds-000001.ndjson.gz line 2",
+		"the imprint of the timestamp is not that of the data"};
 	expect_one(&replay);
 }
 

@@ -176,7 +176,7 @@ TEST_CASE(a_second_over_something_else_is_found)
 	fixture.second_stamp = forger_stamp;
 	verify(&made, 1, &result);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "rounds/rounds-000001.ndjson.gz line 2",
-	                          "over something else"));
+	                          "the imprint of the timestamp is not that of the data"));
 	verify_result_free(&result);
 	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
