@@ -1,3 +1,4 @@
+/* Reading of the lines and documents of an archive into their facts. */
 #include "archive/archive_lines.h"
 #include "archive/archive_scan.h"
 #include "archive/zip_shape.h"

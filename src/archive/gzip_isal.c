@@ -1,3 +1,4 @@
+/* The gzip compressor that uses ISA-L, if the library was available when the program was built. */
 #include "archive/gzip_codec.h"
 
 #ifdef LIBISAL

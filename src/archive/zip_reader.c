@@ -1,3 +1,5 @@
+/* Reading of ZIP files of the fixed form: every byte that is not content must be as the writer
+ * writes it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

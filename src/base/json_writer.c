@@ -1,3 +1,4 @@
+/* Writer of JSON documents. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/json_canonical.h"

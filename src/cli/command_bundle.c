@@ -1,3 +1,4 @@
+/* The command `bundle`, which puts documents and their evidence record into one container. */
 #include <stdio.h>
 #include <string.h>
 

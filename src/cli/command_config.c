@@ -1,3 +1,4 @@
+/* The commands `version`, `config check` and `config print`. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

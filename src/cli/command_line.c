@@ -1,3 +1,4 @@
+/* Parsing of the command line, and the output of errors and progress. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

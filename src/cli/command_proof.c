@@ -1,3 +1,4 @@
+/* The command `proof`, which extracts the evidence record of one event from an archive. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* The command `verify`, which checks files offline. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

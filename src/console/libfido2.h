@@ -1,4 +1,5 @@
-/* libfido2, loaded when the first passkey is used. For use in this folder only. */
+/* The functions of libfido2, which is loaded when the first passkey is used. For use in this folder
+ * only. */
 #ifndef CONSOLE_LIBFIDO2_H
 #define CONSOLE_LIBFIDO2_H
 

@@ -1,3 +1,4 @@
+/* Building and sending of answers. */
 #include <assert.h>
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* Bodies of requests, and the limits on the memory that a request uses. */
 #include <stdio.h>
 
 #include "base/utf8.h"

@@ -1,5 +1,5 @@
-/* /console and below: converts between HTTP and console/console.h. Secrets of links are in queries,
- * which are never logged. */
+/* The paths /console and below: converts between HTTP and console/console.h. Secrets of links are
+ * in queries, which are never logged. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 

@@ -1,5 +1,5 @@
-/* libmicrohttpd, loaded when a server starts, because it loads GnuTLS, which reads its own tables
- * on loading (gnutls.h). For use in this folder only. */
+/* The functions of libmicrohttpd, which is loaded when a server starts, because it loads GnuTLS,
+ * which reads its own tables on loading (gnutls.h). For use in this folder only. */
 #ifndef HTTP_LIBMICROHTTPD_H
 #define HTTP_LIBMICROHTTPD_H
 

@@ -1,4 +1,4 @@
-/* /verify and /verify/{code}: the public page for verifying a code or a file. HTML for browsers,
+/* The public page for verifying a code or a file, /verify and /verify/{code}. HTML for browsers,
  * JSON for programs. Only the computation of a digest needs the script. */
 #include "http/guard.h"
 #include "http/header.h"

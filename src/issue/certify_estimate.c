@@ -1,3 +1,5 @@
+/* Estimate of a certification: the bytes of its documents, and whether a request would be accepted.
+ */
 #include "issue/certify.h"
 #include "issue/certify_range.h"
 #include "report/report.h"

@@ -1,3 +1,4 @@
+/* Writing of the evidence archive of a certification. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Timestamps and validation data of the signatures of issued documents, and the level that they
+ * reach. */
 #include <string.h>
 
 #include "base/log.h"

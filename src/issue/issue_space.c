@@ -1,3 +1,4 @@
+/* Reservation of disk space for the documents that are being issued. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/statvfs.h>

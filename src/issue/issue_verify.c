@@ -1,3 +1,4 @@
+/* Verification of issued documents before they are handed out. */
 #include "evidence/signers.h"
 #include "evidence/timestamp_roots.h"
 #include "issue/issue_job.h"

@@ -1,3 +1,5 @@
+/* Periodic tasks: removal of expired rows, idle accounts, checks of balances and limits, the sweep
+ * of content. */
 #include <inttypes.h>
 #include <stdio.h>
 

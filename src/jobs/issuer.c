@@ -1,3 +1,4 @@
+/* The job that claims certifications and issues them. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+/* The job that makes evidence records and renews timestamps before they expire. */
 #include <stdio.h>
 
 #include "base/log.h"

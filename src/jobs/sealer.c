@@ -1,3 +1,4 @@
+/* The job that seals events in rounds. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* The job that decides automatic top-ups and attempts payments. */
 #include <stdio.h>
 
 #include "base/log.h"

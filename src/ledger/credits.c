@@ -1,3 +1,4 @@
+/* Movements of credits of an account, and the number of days for which a balance lasts. */
 #include "ledger/ledger.h"
 
 #include <assert.h>

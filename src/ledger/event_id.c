@@ -1,3 +1,4 @@
+/* Identifiers of events, which contain their chain and sequence. */
 #include <assert.h>
 
 #include "ledger/ledger.h"

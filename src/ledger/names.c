@@ -1,3 +1,4 @@
+/* Texts of enumerators, and the periods of limits. */
 #include <assert.h>
 
 #include "base/clock.h"

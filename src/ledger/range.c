@@ -1,3 +1,4 @@
+/* Checks of requested ranges, and the time at which a range by time is closed. */
 #include <assert.h>
 #include <stdio.h>
 

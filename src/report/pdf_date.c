@@ -1,3 +1,4 @@
+/* Dates in the syntax of PDF. */
 #include <stdio.h>
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* constancia-renderer: draws one report. Only constancia starts it. */
+/* The program constancia-renderer, which draws one report. Only constancia starts it. */
 #include "report/renderer_process.h"
 
 int main(int argc, char **argv)

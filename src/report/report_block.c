@@ -1,3 +1,4 @@
+/* Blocks of a report: headings, paragraphs, facts, notices, tables. */
 #include "report/report_sheet.h"
 
 #define FACT_LABEL_WIDTH 122.0

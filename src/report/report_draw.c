@@ -1,3 +1,4 @@
+/* Drawing of the pages of a report with Cairo and Pango. */
 #include <string.h>
 
 #include <cairo-pdf.h>

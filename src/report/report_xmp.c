@@ -1,3 +1,4 @@
+/* The XMP metadata of a report. */
 #include "report/report_finish.h"
 
 #include "archive/xml_text.h"

@@ -1,3 +1,5 @@
+/* Checks that certificates may be used for signatures, for timestamps, or to issue such
+ * certificates. */
 #include <openssl/x509v3.h>
 
 #include "seal/certificate.h"

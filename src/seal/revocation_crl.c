@@ -1,3 +1,4 @@
+/* Checks of certificate revocation lists (RFC 5280). */
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 

@@ -1,3 +1,4 @@
+/* OCSP requests and checks of OCSP responses (RFC 6960). */
 #include <openssl/err.h>
 #include <openssl/ocsp.h>
 #include <openssl/x509v3.h>

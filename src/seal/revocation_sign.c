@@ -1,3 +1,4 @@
+/* Checks that lists and OCSP responses have in common: signature strength and validity. */
 #include <openssl/evp.h>
 #include <openssl/objects.h>
 #include <openssl/rsa.h>

@@ -1,3 +1,4 @@
+/* The addresses of revocation data in a certificate. */
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 

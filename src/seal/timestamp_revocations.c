@@ -1,3 +1,4 @@
+/* Addition of revocation data to a timestamp token. */
 #include <openssl/err.h>
 #include <openssl/ocsp.h>
 

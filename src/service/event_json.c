@@ -1,3 +1,4 @@
+/* The JSON document of an event. */
 #include "base/json.h"
 #include "service/service.h"
 

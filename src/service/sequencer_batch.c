@@ -1,3 +1,4 @@
+/* Execution of a sequencer's batch, and the isolation of a chain that makes batches fail. */
 #include "service/sequencer.h"
 
 #include <assert.h>

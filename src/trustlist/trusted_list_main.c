@@ -1,4 +1,5 @@
-/* constancia-trusted-list: reads one EU trusted list. Only constancia starts it. */
+/* The program constancia-trusted-list, which reads one EU trusted list. Only constancia starts it.
+ */
 #include "trustlist/trusted_list_xml.h"
 
 int main(void)

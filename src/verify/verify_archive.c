@@ -1,3 +1,4 @@
+/* Checks of an archive as a whole: its entries, manifest and signature, and then its chain. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* Streams of lines that are divided into several compressed files. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* Checks of a content part. */
 #include <inttypes.h>
 
 #include "verify/verify_check.h"

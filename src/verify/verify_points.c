@@ -1,3 +1,4 @@
+/* Comparison of several archives of one channel at common positions: events, seals, documents. */
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>

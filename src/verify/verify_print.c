@@ -1,3 +1,4 @@
+/* Output of the result of a verification as text and as JSON. */
 #include <inttypes.h>
 
 #include "base/clock.h"

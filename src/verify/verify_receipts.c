@@ -1,3 +1,4 @@
+/* Comparison of receipts with the events of the archives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* What a time of the check (`--at`) changes: later signatures, expired certificates, stated times.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,3 +1,5 @@
+/* The signers and timestamp authorities that were found, and whether they lead to the given roots.
+ */
 #include "verify/verify_check.h"
 
 static struct verify_identity *find(const struct verify_identities *list,

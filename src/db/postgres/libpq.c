@@ -1,3 +1,4 @@
+/* The functions of libpq, which is loaded when a PostgreSQL database is opened. */
 #include "base/library.h"
 #include "db/postgres/postgres_internal.h"
 

@@ -1,3 +1,5 @@
+/* The PostgreSQL driver: its connections and transactions, and the clock and the promise of the
+ * server. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,3 +1,5 @@
+/* Connections to a PostgreSQL server in pipeline mode: sending, collecting results, deadlines,
+ * errors. */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>

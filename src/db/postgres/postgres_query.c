@@ -1,3 +1,4 @@
+/* Statements of the PostgreSQL driver: preparation, parameters, execution, rows. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,3 +1,5 @@
+/* The check of each transaction that the server's standbys and settings support what a commit
+ * promises. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The SQLite driver: opening and closing of a database, and the table of the driver's functions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

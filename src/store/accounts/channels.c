@@ -1,3 +1,4 @@
+/* Lookup of keys, and reading of channels with their configuration versions. */
 #include <stdio.h>
 
 #include "store/accounts/accounts.h"

@@ -1,3 +1,4 @@
+/* Reading of the audit log: single records and lists. */
 #include "store/audit/audit_log.h"
 #include "store/events/segments.h"
 #include "store/shards/shard_routing.h"

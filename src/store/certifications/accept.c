@@ -1,3 +1,4 @@
+/* Acceptance of certifications: the checks, the fee and the new rows. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-
+/* Claims of certifications by issuers, and their completion, delay and failure. */
 #include "base/json.h"
 #include "store/certifications/read_certification.h"
 #include "store/nodes/job_claims.h"

@@ -1,3 +1,4 @@
+/* Documents of certifications: lookups and lists. */
 #include "store/certifications/certifications.h"
 #include "store/certifications/read_certification.h"
 #include "store/shards/shard_routing.h"

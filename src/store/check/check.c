@@ -1,3 +1,4 @@
+/* The steps of `store check`: chains, segments, money, certifications. */
 #include <stdio.h>
 
 #include "ledger/purchase_rules.h"

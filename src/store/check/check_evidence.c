@@ -1,3 +1,4 @@
+/* `store check` of archive timestamps, evidence chains and queued evidence. */
 #include "store/check/checking.h"
 
 #define SIZES " WHEN 'sha-256' THEN 32 WHEN 'sha-384' THEN 48 WHEN 'sha-512' THEN 64 ELSE 1 END"

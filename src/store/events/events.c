@@ -1,3 +1,4 @@
+/* Reading of events, chain heads and balances. */
 #include "store/events/event_row.h"
 #include "store/events/register_batch.h"
 

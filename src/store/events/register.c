@@ -1,3 +1,4 @@
+/* Registration of a batch of events in one transaction. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Loading of the state that a batch needs: accounts, chain heads, limits, events with the same
+ * client_ref. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

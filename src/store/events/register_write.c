@@ -1,3 +1,4 @@
+/* Writing of what the ledger decided for a batch. */
 #include <assert.h>
 #include <stdlib.h>
 

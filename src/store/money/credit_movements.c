@@ -1,3 +1,5 @@
+/* Loading and saving of the money of an account: balance, credit entries, thresholds, unpaid
+ * events. */
 #include <assert.h>
 
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* The check of a PostgreSQL server for settings that make the speed of registrations uneven. */
 #include "store/nodes/servers.h"
 
 #include <inttypes.h>

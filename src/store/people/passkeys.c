@@ -1,3 +1,4 @@
+/* Passkeys of users and the challenges for them. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* Sessions of users: start, lookup, use, end. */
 #include "base/digest.h"
 #include "store/people/console_users.h"
 #include "store/people/session_start.h"

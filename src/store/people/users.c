@@ -1,3 +1,4 @@
+/* Users, their roles in accounts and their invitations. */
 #include "store/people/console_users.h"
 
 #include <inttypes.h>

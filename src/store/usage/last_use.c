@@ -1,3 +1,4 @@
+/* Recording of the time at which keys were last used. */
 #include "store/transaction.h"
 #include "store/usage/usage.h"
 

@@ -1,3 +1,4 @@
+/* Usage reports: rows by period, account, channel, key and mode, in pages. */
 #include "store/usage/usage.h"
 
 #include <inttypes.h>
