@@ -84,7 +84,7 @@ int admin_actor(uid_t uid, const char *via, const char *claimed, struct arena *a
 	return whole ? OK : ERR_NO_MEMORY;
 }
 
-static void log_act(const struct act *act, const struct actor *actor, int result)
+static void log_operation(const struct act *act, const struct actor *actor, int result)
 {
 	char uid[24] = "";
 	if (!actor->user_id)
@@ -379,7 +379,7 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 	if (may_have_changed && admin->service)
 		service_clear_key_cache(admin->service);
 	if (admin->service)
-		log_act(&act, act.by, result);
+		log_operation(&act, act.by, result);
 	if (!result && act.urgent)
 		report_replication(admin->store, &act, &answer);
 	if (!result)

@@ -14,7 +14,7 @@ static void write_seal(const struct audit_record *record, struct json_writer *ou
 }
 
 /* Writes the record's document with the members chain_hash and seal added. */
-static int add_act(const struct audit_record *record, struct json_writer *out)
+static int add_record(const struct audit_record *record, struct json_writer *out)
 {
 	BUF_AUTO struct buf text;
 	BUF_AUTO struct buf more;
@@ -86,7 +86,7 @@ static int run_show(const struct admin_call *call, struct json_writer *out, stru
 	struct audit_record act;
 	int result = store_get_audit_record(call->admin->store, admin_slice(call, "act"), call->arena,
 	                                    &act, error);
-	return result ? result : add_act(&act, out);
+	return result ? result : add_record(&act, out);
 }
 
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
@@ -112,7 +112,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count && !result; i++)
-		result = add_act(&list.items[i], out);
+		result = add_record(&list.items[i], out);
 	list_end_partial(out, list.more, list.partial);
 	return result;
 }

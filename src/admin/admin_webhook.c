@@ -325,7 +325,7 @@ static int send_test(const struct admin_call *call, const struct webhook_record 
 	return OK;
 }
 
-static int refuse_quiet(const struct admin_call *call, struct error *error)
+static int refuse_read_only(const struct admin_call *call, struct error *error)
 {
 	struct quiet quiet;
 	int result = store_get_copy_state(call->admin->store, &quiet, error);
@@ -340,7 +340,7 @@ static int run_test(const struct admin_call *call, struct json_writer *out, stru
 	char notice_id[ID_SIZE];
 	BUF_AUTO struct buf body;
 	buf_init(&body, BODY_MAX);
-	int result = refuse_quiet(call, error);
+	int result = refuse_read_only(call, error);
 	if (!result)
 		result = find(call, admin_slice(call, "endpoint"), &record, error);
 	webhook_test_id(notice_id);

@@ -16,7 +16,7 @@
 #define SEAL_LATE_MIN_US (10 * US_PER_SECOND)
 #define SPACE_MIN_BYTES ((int64_t)1 << 20)
 #define MIB ((int64_t)1 << 20)
-#define TOLD_MAX ((size_t)64 * 1024)
+#define LOGGED_MAX ((size_t)64 * 1024)
 
 const char *concern_text(enum concern concern)
 {
@@ -344,12 +344,12 @@ static void add_all(const struct readiness *readiness, bool stops, struct buf *o
 }
 
 /* Returns false if memory is exhausted; the next call logs the change. */
-static bool tell(const struct readiness *now, const struct readiness *before)
+static bool log_changes(const struct readiness *now, const struct readiness *before)
 {
 	BUF_AUTO struct buf come, gone, reasons, warnings;
 	struct buf *texts[] = {&come, &gone, &reasons, &warnings};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		buf_init(texts[i], TOLD_MAX);
+		buf_init(texts[i], LOGGED_MAX);
 	size_t news = add_missing(now, before, &come);
 	size_t gone_count = add_missing(before, now, &gone);
 	if (!news && !gone_count)
@@ -365,7 +365,7 @@ static bool tell(const struct readiness *now, const struct readiness *before)
 	return true;
 }
 
-void readiness_log(struct service *service, struct readiness *told)
+void readiness_log(struct service *service, struct readiness *logged)
 {
 	struct observation seen = watch_get_observation(service);
 	struct stores_state stores = {.store = seen.store, .content = seen.content};
@@ -373,6 +373,6 @@ void readiness_log(struct service *service, struct readiness *told)
 	snprintf(stores.store_error.cause, ERROR_CAUSE_MAX, "%s", seen.store_cause);
 	snprintf(stores.content_error.cause, ERROR_CAUSE_MAX, "%s", seen.content_cause);
 	readiness_read(service, &stores, &now);
-	if (tell(&now, told))
-		*told = now;
+	if (log_changes(&now, logged))
+		*logged = now;
 }

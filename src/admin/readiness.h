@@ -59,8 +59,8 @@ void readiness_read(struct service *service, const struct stores_state *stores,
 /* Returns the number of findings of a kind. */
 size_t readiness_count(const struct readiness *readiness, enum concern concern);
 /* Logs findings that appeared or disappeared since the last call. Does not block. To be called by
- * one thread only, with the same parameter `told`, zeroed at the start. */
-void readiness_log(struct service *service, struct readiness *told);
+ * one thread only, with the same parameter `logged`, zeroed at the start. */
+void readiness_log(struct service *service, struct readiness *logged);
 
 /* Reads the gauges that need neither the store nor the HTTP server; the others are left
  * unchanged. */

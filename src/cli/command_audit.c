@@ -17,7 +17,7 @@
 #define PAGE_LIMIT ((size_t)16 << 20)
 #define TREE_LIMIT ((size_t)96 << 20)
 #define LINE_LIMIT ((size_t)2 << 20)
-#define PAGE_ACTS 500
+#define PAGE_RECORDS 500
 
 const struct option audit_export_options[] = {
 	{"account", "ACCOUNT", "only entries of this account"},
@@ -156,7 +156,7 @@ static int export_proof(struct export *export, const struct json *act, struct sl
 
 /* ---- the list ---- */
 
-static int write_act(struct export *export, struct json *act, struct error *error)
+static int write_record(struct export *export, struct json *act, struct error *error)
 {
 	BUF_AUTO struct buf text;
 	struct slice id;
@@ -188,7 +188,7 @@ static int make_arguments(const struct export *export, struct buf *out, struct e
 	if (*export->after)
 		json_text(&writer, "after", export->after);
 	json_boolean(&writer, "ascending", true);
-	json_integer(&writer, "limit", PAGE_ACTS);
+	json_integer(&writer, "limit", PAGE_RECORDS);
 	json_end_object(&writer);
 	return buf_check(out) ? error_cause(error, ERR_USAGE, "an option is too long") : OK;
 }
@@ -216,7 +216,7 @@ static int export_page(struct export *export, struct error *error)
 		return result;
 	const struct json *data = json_member(json, "data"), *more = json_member(json, "has_more");
 	for (struct json *act = data->first; act && !result; act = act->next)
-		result = write_act(export, act, error);
+		result = write_record(export, act, error);
 	export->more = more && more->type == JSON_TRUE;
 	return result;
 }

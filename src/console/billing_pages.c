@@ -122,10 +122,11 @@ static void put_shown(struct json_writer *data, const struct filter *filters, si
 /* Returns the first day of the default period, unless the query contains one. */
 static const char *first_day(struct visit *visit, char day[DATE_TEXT])
 {
-	bool told = fields_get(&visit->query, "from").size || fields_get(&visit->query, "to").size ||
-	            fields_get(&visit->query, "month").size;
+	bool is_filtered = fields_get(&visit->query, "from").size ||
+	                   fields_get(&visit->query, "to").size ||
+	                   fields_get(&visit->query, "month").size;
 	time_day_key(visit->now_us - (DAYS - 1) * US_PER_DAY, day);
-	return told ? NULL : day;
+	return is_filtered ? NULL : day;
 }
 
 /* ---- history ---- */

@@ -193,7 +193,7 @@ static void name_field(const void *context, const char *name, enum language lang
 }
 
 /* Replaces general messages that address programs and mention headers. */
-static void put_in_words(struct error *error)
+static void make_readable(struct error *error)
 {
 	char seconds[24];
 	bool limited = error->code == ERR_RATE_LIMITED;
@@ -209,14 +209,14 @@ static void put_in_words(struct error *error)
 const char *error_words(const struct visit *visit)
 {
 	struct error error = *visit->error;
-	put_in_words(&error);
+	make_readable(&error);
 	error_name_fields(&error, name_field, NULL);
 	const char *words = arena_text(visit->arena, error_message(&error, visit->language));
 	return words ? words : "";
 }
 
 /* Returns the page that contains the form, if there is one. */
-static const char *stands_on(struct visit *visit)
+static const char *path_of_form_page(struct visit *visit)
 {
 	const struct console_request *request = visit->request;
 	const struct console_form *form = request->post ? form_find(visit, request->path) : NULL;
@@ -235,7 +235,7 @@ int draw_error(struct visit *visit, int status, int code)
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "status", number);
 	json_text(&writer, "message", error_words(visit));
-	json_text(&writer, "form_page", stands_on(visit));
+	json_text(&writer, "form_page", path_of_form_page(visit));
 	json_text(&writer, "incident_id", status >= 500 ? visit->request->incident_id : NULL);
 	json_end_object(&writer);
 	visit->answer->code = code;

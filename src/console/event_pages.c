@@ -71,7 +71,7 @@ static void make_pretty(struct slice json, struct buf *out)
 }
 
 /* Reports damaged content to the operator; `state` is that of the page. */
-static void tell(const struct visit *visit, const struct event *event, const char *state)
+static void log_damage(const struct visit *visit, const struct event *event, const char *state)
 {
 	const char *cause = visit->error->cause;
 	if (service_damage_is_new(visit->admin->service, event->event_id, state))
@@ -93,7 +93,7 @@ static int put_content(struct visit *visit, const struct event *event, struct js
 		return result;
 	json_text(data, "content_state", result ? "altered" : "held");
 	if (result) {
-		tell(visit, event, "altered");
+		log_damage(visit, event, "altered");
 		error_clear(visit->error);
 		return OK;
 	}
@@ -180,7 +180,7 @@ int event_content(struct visit *visit)
 	result = event_check_content(visit->admin->content, event, visit->error);
 	bool altered = result == ERR_CORRUPT;
 	if (altered || result == ERR_NOT_FOUND) {
-		tell(visit, event, altered ? "altered" : "missing");
+		log_damage(visit, event, altered ? "altered" : "missing");
 		return error_set(visit->error, ERR_NOT_FOUND,
 		                 altered ? MSG_CONSOLE_CONTENT_ALTERED : MSG_CONSOLE_CONTENT_LOST, NULL);
 	}

@@ -42,7 +42,7 @@ static int find_path(struct store *store, const struct archive_timestamp *stamp,
 	return result;
 }
 
-static int told(int result, int64_t stamp, const struct error *cause, struct error *error)
+static int set_damaged(int result, int64_t stamp, const struct error *cause, struct error *error)
 {
 	return result == ERR_INVALID_EVIDENCE ? damaged(error, stamp, cause->cause) : result;
 }
@@ -66,8 +66,8 @@ static int append_renewal(struct store *store, struct evidence_record *record, i
 	if (!result)
 		result = find_path(store, &stamp, place, &arena, &path, error);
 	return result ? result
-	              : told(evidence_record_renew(record, NULL, &path, stamp.token, &cause), number,
-	                     &cause, error);
+	              : set_damaged(evidence_record_renew(record, NULL, &path, stamp.token, &cause),
+	                            number, &cause, error);
 }
 
 int evidence_chain_follow(struct store *store, struct evidence_record *record,
@@ -154,8 +154,8 @@ static int begin_chain(struct store *store, const struct evidence_chain_row *row
 	if (!result)
 		result = find_path(store, &stamp, row->place, &arena, &path, error);
 	if (!result)
-		result = told(evidence_record_begin_chain(&made->record, &path, stamp.token, &cause),
-		              row->stamp, &cause, error);
+		result = set_damaged(evidence_record_begin_chain(&made->record, &path, stamp.token, &cause),
+		                     row->stamp, &cause, error);
 	if (!result && row->chain == 1)
 		made->exists_since_us = stamp.stamped_at_us;
 	return result;

@@ -106,12 +106,12 @@ static bool is_due(struct service *service, const struct expiring *item)
 	struct sha256 which = name_of(item);
 	struct expiry_logged *oldest = &service->expiry_logged[0];
 	for (size_t i = 0; i < EXPIRING_MAX; i++) {
-		struct expiry_logged *told = &service->expiry_logged[i];
-		bool fresh = told->at_us && now_us - told->at_us < US_PER_DAY;
-		if (fresh && sha256_equal(&told->which, &which))
+		struct expiry_logged *slot = &service->expiry_logged[i];
+		bool fresh = slot->at_us && now_us - slot->at_us < US_PER_DAY;
+		if (fresh && sha256_equal(&slot->which, &which))
 			return false;
-		if (told->at_us < oldest->at_us)
-			oldest = told;
+		if (slot->at_us < oldest->at_us)
+			oldest = slot;
 	}
 	*oldest = (struct expiry_logged){now_us, which};
 	return true;

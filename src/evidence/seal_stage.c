@@ -14,10 +14,10 @@
  * others. */
 #define BLOCK_CHAIN_SEGMENTS_MAX 64
 #define BLOCK_MEMORY_MAX ((size_t)16 << 20)
-#define AHEAD_TOLD_EVERY_US (60 * US_PER_SECOND)
+#define AHEAD_LOG_INTERVAL_US (60 * US_PER_SECOND)
 /* Number of newly failing chains after which a pass ends: with that many, a common cause is more
  * likely. */
-#define NEWLY_APART_MAX 8
+#define NEW_QUARANTINED_MAX 8
 
 /* State of a block that is being staged. */
 struct staging {
@@ -37,7 +37,7 @@ struct staging {
 
 bool sealing_is_suspect(const struct sealing *sealing)
 {
-	return sealing->new_quarantined >= NEWLY_APART_MAX;
+	return sealing->new_quarantined >= NEW_QUARANTINED_MAX;
 }
 
 /* ---- one segment ---- */
@@ -220,7 +220,7 @@ static void note_ahead(struct sealing *sealing, const struct unsealed_chain *cha
 {
 	int64_t now_us = clock_monotonic_us();
 	sealing->ahead_count++;
-	if (sealing->logged_ahead_us && now_us - sealing->logged_ahead_us < AHEAD_TOLD_EVERY_US)
+	if (sealing->logged_ahead_us && now_us - sealing->logged_ahead_us < AHEAD_LOG_INTERVAL_US)
 		return;
 	sealing->logged_ahead_us = now_us;
 	char seconds[24];

@@ -15,9 +15,9 @@
 #include "http/http_internal.h"
 
 #define BUNCH 64 /* maximum accepted per iteration */
-#define LOOK_EVERY_MS 500
+#define CHECK_INTERVAL_MS 500
 #define PAUSE_MS 5
-#define FAILURE_TOLD_US (10 * US_PER_SECOND)
+#define FAILURE_LOG_INTERVAL_US (10 * US_PER_SECOND)
 
 enum command { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
 
@@ -51,7 +51,7 @@ static struct loop *find_least_loaded(const struct http_server *server)
 
 static void log_failure(struct acceptor *acceptor, int failure, int64_t now_us)
 {
-	if (acceptor->logged_us && now_us < acceptor->logged_us + FAILURE_TOLD_US)
+	if (acceptor->logged_us && now_us < acceptor->logged_us + FAILURE_LOG_INTERVAL_US)
 		return;
 	acceptor->logged_us = now_us;
 	log_warning("accept_failed", "cause", strerror(failure));
@@ -123,7 +123,7 @@ static void run_once(struct acceptor *acceptor)
 	int64_t now_us = clock_monotonic_us();
 	if (now_us >= acceptor->check_at_us) {
 		request_log_flush(acceptor->server, now_us);
-		acceptor->check_at_us = now_us + LOOK_EVERY_MS * 1000;
+		acceptor->check_at_us = now_us + CHECK_INTERVAL_MS * 1000;
 	}
 	epoch_leave();
 	if (taken < BUNCH && atomic_load(&acceptor->command) == COMMAND_DRAIN)
@@ -140,7 +140,8 @@ static void wait_events(const struct acceptor *acceptor)
 	};
 	uint64_t count;
 	bool pauses = acceptor->paused && !acceptor->quiet;
-	if (poll(polled, listens ? 2 : 1, pauses ? PAUSE_MS : LOOK_EVERY_MS) > 0 && polled[0].revents)
+	if (poll(polled, listens ? 2 : 1, pauses ? PAUSE_MS : CHECK_INTERVAL_MS) > 0 &&
+	    polled[0].revents)
 		(void)!read(acceptor->wake_descriptor, &count, sizeof count);
 }
 

@@ -83,22 +83,22 @@ int memory_error(struct exchange *exchange, int code)
 
 int body_check_encoding(const struct exchange *exchange, struct error *error)
 {
-	char came[SHOWN_MAX];
+	char shown[SHOWN_MAX];
 	struct slice encoding = exchange->head.content_encoding;
 	if (!encoding.size || header_name_is(encoding, "identity"))
 		return 0;
-	utf8_show(encoding, came, sizeof came);
-	return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, came, NULL);
+	utf8_show(encoding, shown, sizeof shown);
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, shown, NULL);
 }
 
 int body_refuse_type(const struct exchange *exchange, const char *wanted, struct error *error)
 {
-	char came[SHOWN_MAX];
+	char shown[SHOWN_MAX];
 	struct slice type = exchange->head.content_type;
 	if (!type.size)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE_MISSING, wanted, NULL);
-	utf8_show(type, came, sizeof came);
-	return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE, wanted, came, NULL);
+	utf8_show(type, shown, sizeof shown);
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE, wanted, shown, NULL);
 }
 
 int body_refuse_size(const struct exchange *exchange, struct error *error)

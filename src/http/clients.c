@@ -261,7 +261,7 @@ static int descriptor_of(struct MHD_Connection *connection)
 }
 
 /* Returns the passed client with that descriptor. */
-static struct client *take_coming(struct loop *loop, int descriptor)
+static struct client *take_added(struct loop *loop, int descriptor)
 {
 	struct client **at = &loop->added_clients;
 	while (*at && (*at)->descriptor != descriptor)
@@ -300,7 +300,7 @@ static struct client *client_of_operator(struct loop *loop, struct MHD_Connectio
 struct client *client_attach(struct loop *loop, struct MHD_Connection *connection)
 {
 	struct client *client = loop->is_operators ? client_of_operator(loop, connection)
-	                                           : take_coming(loop, descriptor_of(connection));
+	                                           : take_added(loop, descriptor_of(connection));
 	if (!client)
 		return NULL;
 	client->connection = connection;
@@ -444,14 +444,14 @@ static int64_t transfer_deadline_us(const struct client *client)
 }
 
 /* Returns the number of received bytes; BYTES_UNKNOWN: not available from the system. */
-static int64_t bytes_come(const struct client *client)
+static int64_t bytes_received(const struct client *client)
 {
 	struct tcp_info info = {0};
 	socklen_t size = sizeof info;
-	bool told =
+	bool available =
 		getsockopt(client->descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
 		size >= offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received;
-	return told ? (int64_t)info.tcpi_bytes_received : BYTES_UNKNOWN;
+	return available ? (int64_t)info.tcpi_bytes_received : BYTES_UNKNOWN;
 }
 
 /* Detects that a head has started, which the library does not report before the request line is
@@ -459,7 +459,7 @@ static int64_t bytes_come(const struct client *client)
 static void check_for_head(struct client *client, int64_t timeout_us, int64_t now_us)
 {
 	client->check_at_us = now_us + timeout_us / HEAD_CHECKS;
-	int64_t bytes = bytes_come(client);
+	int64_t bytes = bytes_received(client);
 	if (client->bytes == BYTES_UNKNOWN)
 		client->bytes = bytes;
 	if (client->head_since_us || bytes <= client->bytes)

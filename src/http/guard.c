@@ -240,10 +240,10 @@ int guard_count_wrong_code(struct exchange *exchange, struct error *error)
 static bool take_report_token(struct exchange *exchange)
 {
 	const struct rate_state beyond = exchange->rate;
-	bool told =
+	bool found_address =
 		exchange->operation->reports_rate && rate_of_bucket(exchange, 1, address_rate(exchange));
 	exchange->rate = beyond;
-	return told;
+	return found_address;
 }
 
 int64_t guard_user_wait(const struct exchange *exchange, const char *user_id)

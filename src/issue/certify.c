@@ -237,9 +237,9 @@ static int accept_new(struct service *service, const struct certification_order 
 
 /* ---- reading ---- */
 
-static int write_as_it_stands(struct service *service, const struct certification *certification,
-                              enum language language, struct arena *arena, struct buf *out,
-                              struct error *error)
+static int write_current_state(struct service *service, const struct certification *certification,
+                               enum language language, struct arena *arena, struct buf *out,
+                               struct error *error)
 {
 	struct json_writer writer = {.out = out};
 	struct evidence_offer offer;
@@ -261,7 +261,7 @@ int certification_get(struct service *service, const struct key_identity *key, s
 	int result = store_find_certification(service->store, key->account, key->chain, id, &arena,
 	                                      &certification, error);
 	return result ? result
-	              : write_as_it_stands(service, &certification, language, &arena, out, error);
+	              : write_current_state(service, &certification, language, &arena, out, error);
 }
 
 int certification_request(struct service *service, const struct certification_order *order,
@@ -289,7 +289,7 @@ int certification_request(struct service *service, const struct certification_or
 	}
 	*ret_replayed = !result;
 	return result ? result
-	              : write_as_it_stands(service, &before, order->language, &arena, out, error);
+	              : write_current_state(service, &before, order->language, &arena, out, error);
 }
 
 /* Lists the records of a page, in either order. */

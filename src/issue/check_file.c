@@ -55,15 +55,15 @@ static int read_result(const struct buf *text, struct arena *arena, struct json 
 int service_check_file(struct service *service, int file, const struct sha256 *digest,
                        struct arena *arena, struct file_check *ret_check, struct error *error)
 {
-	BUF_AUTO struct buf roots, told;
+	BUF_AUTO struct buf roots, output;
 	buf_init(&roots, SERVICE_TRUST_MAX);
-	buf_init(&told, VERIFIER_RESULT_MAX);
+	buf_init(&output, VERIFIER_RESULT_MAX);
 	struct file_check check = {0};
 	int result = service_trust(service, &roots, error);
 	if (!result)
-		result = verifier_check(file, buf_slice(&roots), &told, error);
+		result = verifier_check(file, buf_slice(&roots), &output, error);
 	if (!result)
-		result = read_result(&told, arena, &check.verification, error);
+		result = read_result(&output, arena, &check.verification, error);
 	if (!result)
 		result = file_origin_judge(service, digest, arena, &check, error);
 	if (!result)

@@ -61,11 +61,11 @@ __attribute__((format(printf, 5, 7), format(printf, 6, 7))) static void say_fill
 	struct judging *judging, const char *list, struct slice path, enum finding finding,
 	const char *english, const char *spanish, ...)
 {
-	struct error told = {0};
+	struct error texts = {0};
 	va_list places, again;
 	va_start(places, spanish);
 	va_copy(again, places);
-	(void)finding_set_list(&told, ERR_INVALID_EVIDENCE, finding, english, spanish, places, again);
+	(void)finding_set_list(&texts, ERR_INVALID_EVIDENCE, finding, english, spanish, places, again);
 	va_end(again);
 	va_end(places);
 	struct json *all = json_member(judging->check->verification, list);
@@ -73,8 +73,8 @@ __attribute__((format(printf, 5, 7), format(printf, 6, 7))) static void say_fill
 		all = put(judging, judging->check->verification, list, JSON_ARRAY, NULL);
 	struct json *item = all ? put(judging, all, NULL, JSON_OBJECT, NULL) : NULL;
 	struct json *named = item ? put(judging, item, "path", JSON_STRING, NULL) : NULL;
-	const char *what = arena_text(judging->arena, told.english);
-	const char *what_es = arena_text(judging->arena, told.spanish);
+	const char *what = arena_text(judging->arena, texts.english);
+	const char *what_es = arena_text(judging->arena, texts.spanish);
 	judging->failed |= !named || !what || !what_es;
 	if (judging->failed)
 		return;

@@ -14,8 +14,8 @@ struct space {
 	int64_t total, available, reserve;
 };
 
-static int look(const struct issue_job *work, const char *path, struct space *ret,
-                struct error *error)
+static int read_space(const struct issue_job *work, const char *path, struct space *ret,
+                      struct error *error)
 {
 	struct statvfs found;
 	if (statvfs(path, &found) != 0)
@@ -30,7 +30,7 @@ static int check_place(const struct issue_job *work, const char *path, int64_t o
                        struct error *error)
 {
 	struct space space = {0};
-	int result = look(work, path, &space, error);
+	int result = read_space(work, path, &space, error);
 	if (result)
 		return result;
 	if (work->space_bytes > space.total - space.reserve)
@@ -82,7 +82,7 @@ void issue_release_space(struct issue_job *work)
 static bool is_used_up(const struct issue_job *work, const char *path)
 {
 	struct space space = {0};
-	return !look(work, path, &space, NULL) && space.available < space.reserve;
+	return !read_space(work, path, &space, NULL) && space.available < space.reserve;
 }
 
 int issue_check_space(const struct issue_job *work)

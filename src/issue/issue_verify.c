@@ -17,7 +17,7 @@ struct question {
 	struct buf signers, timestamps; /* PEM */
 };
 
-static int tell(void *context, const char *path, uint64_t done, uint64_t total)
+static int report_progress(void *context, const char *path, uint64_t done, uint64_t total)
 {
 	return issue_progress(context, (int64_t)done, total > 0 ? (int64_t)total : 1);
 }
@@ -82,7 +82,7 @@ static int verify_by_roots(const struct question *question, struct error *error)
 {
 	struct trust_roots roots = {.signers = roots_of(&question->signers),
 	                            .timestamps = roots_of(&question->timestamps)};
-	struct verify_options options = {.progress = tell,
+	struct verify_options options = {.progress = report_progress,
 	                                 .progress_context = question->work,
 	                                 .beside = true,
 	                                 .own_seals = true,

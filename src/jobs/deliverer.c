@@ -11,8 +11,8 @@
 #define LEASE_BEYOND_US (10 * US_PER_SECOND) /* margin beyond the duration of an attempt */
 #define RENEW_US (3 * US_PER_SECOND)
 #define LEASE_RETRY_US US_PER_SECOND
-#define LOOK_US INT64_C(250000)
-#define LOOK_SHARE 20 /* checks take at most this fraction of the time */
+#define CHECK_INTERVAL_US INT64_C(250000)
+#define CHECK_TIME_SHARE 20 /* checks take at most this fraction of the time */
 #define ROUND_US INT64_C(50000)
 #define LOADED_FRESH_US (2 * US_PER_SECOND)
 #define IDLE_US (2 * US_PER_SECOND)
@@ -396,8 +396,8 @@ static void find_due(struct deliverer *deliverer)
 		log_warning("deliveries_not_found", "error", error_code_text(result), "cause",
 		            error_reason(&error, result));
 	int64_t now_us = clock_monotonic_us();
-	int64_t pause_us = result ? LEASE_RETRY_US : (now_us - started_us) * LOOK_SHARE;
-	deliverer->check_at_us = now_us + (pause_us > LOOK_US ? pause_us : LOOK_US);
+	int64_t pause_us = result ? LEASE_RETRY_US : (now_us - started_us) * CHECK_TIME_SHARE;
+	deliverer->check_at_us = now_us + (pause_us > CHECK_INTERVAL_US ? pause_us : CHECK_INTERVAL_US);
 }
 
 /* An endpoint that started a request goes to the end, so that all endpoints get slots when these
@@ -541,7 +541,7 @@ int64_t deliverer_run(void *context, const atomic_bool *stopping)
 	int result = store_next_delivery(deliverer->service->store, &due_us, &error);
 	int64_t wait_us = due_us - store_now_us(deliverer->service->store);
 	if (!result && wait_us > 0)
-		return earliest(wait_us, LOOK_US);
+		return earliest(wait_us, CHECK_INTERVAL_US);
 	if (!result)
 		result = prepare(deliverer, &error);
 	if (result) {
@@ -557,7 +557,7 @@ int64_t deliverer_run(void *context, const atomic_bool *stopping)
 	deliverer->leased_until_us = 0;
 	/* A lease that cannot be released expires. */
 	(void)!store_end_lease(deliverer->service->store, LEASE_DELIVERER, deliverer->holder, NULL);
-	return LOOK_US;
+	return CHECK_INTERVAL_US;
 }
 
 void deliverer_free(struct deliverer *deliverer)

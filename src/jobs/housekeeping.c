@@ -18,7 +18,7 @@
 #include "store/notices/mails.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
-#define TELL_INTERVAL_US (10 * US_PER_SECOND)
+#define RUN_INTERVAL_US (10 * US_PER_SECOND)
 #define FORGOTTEN_MAX 200000 /* maximum notices and deliveries, or idempotency keys, per run */
 #define IDLE_ACCOUNT_US (365 * US_PER_DAY)
 #define MAIL_KEEP_US (90 * US_PER_DAY)
@@ -170,5 +170,5 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 		housekeeping->next_us = now_us + INTERVAL_US;
 		keep_house(housekeeping, stopping);
 	}
-	return TELL_INTERVAL_US;
+	return RUN_INTERVAL_US;
 }

@@ -42,8 +42,8 @@ struct jobs {
 	struct job_thread *key_uses_thread;
 	struct job_thread *index_repairer_thread;
 	struct job_thread *clock_thread;
-	int64_t
-		clock_asked_us; /* last time the sealer was woken to check the clock; monotonic; 0: never */
+	int64_t clock_checked_us; /* last time the sealer was woken to check the clock; monotonic; 0:
+	                             never */
 };
 
 static void wake_each(struct job_thread *const *threads, size_t count)
@@ -94,7 +94,7 @@ static void write_trust(struct service *service)
 	log_warning("trust_not_written", "cause", error_reason(&error, result));
 }
 
-#define CLOCK_ASKED_EVERY_US (10 * US_PER_SECOND)
+#define CLOCK_CHECK_INTERVAL_US (10 * US_PER_SECOND)
 
 /* Periodic checks. While the clock appears to be ahead, the sealer requests a timestamp, which
  * shows whether it is; otherwise it would do so only at the next interval. */
@@ -116,8 +116,8 @@ static int64_t watch_components(void *context, const atomic_bool *stopping)
 	service_watch_expiry(jobs->service);
 	int64_t now_us = clock_monotonic_us();
 	if (service_watch_clock(jobs->service) &&
-	    now_us >= jobs->clock_asked_us + CLOCK_ASKED_EVERY_US) {
-		jobs->clock_asked_us = now_us;
+	    now_us >= jobs->clock_checked_us + CLOCK_CHECK_INTERVAL_US) {
+		jobs->clock_checked_us = now_us;
 		job_thread_wake(jobs->sealer_thread);
 	}
 	return LINKS_INTERVAL_US;

@@ -139,7 +139,7 @@ static int stage_next(struct pass *pass)
 }
 
 /* Seals the audit log after all events, so that an error in it does not affect events. */
-static int stage_acts(struct pass *pass, const atomic_bool *stopping)
+static int stage_audit_log(struct pass *pass, const atomic_bool *stopping)
 {
 	struct sealer *sealer = pass->sealer;
 	int64_t after_account = -1, after_chain = 0;
@@ -202,7 +202,7 @@ static int run_pass(struct pass *pass, const atomic_bool *stopping)
 	if (!result)
 		result = stage_all(pass, stopping);
 	if (!result && !pass->lost)
-		result = stage_acts(pass, stopping);
+		result = stage_audit_log(pass, stopping);
 	if (pass->lost || pass->refused || atomic_load(stopping))
 		return result;
 	/* What is staged is valid, regardless of a later error. */

@@ -11,7 +11,7 @@
 #include "seal/signer.h"
 
 #define PATH_PEM_MAX ((size_t)1 << 20)
-#define LOOK_AGAIN_US (6 * 3600 * US_PER_SECOND)
+#define CHECK_INTERVAL_US (6 * 3600 * US_PER_SECOND)
 
 static bool is_new(struct sha256 *told, const char *subject, const char *outcome,
                    const char *reason)
@@ -26,8 +26,8 @@ static bool is_new(struct sha256 *told, const char *subject, const char *outcome
 	return true;
 }
 
-static void tell(struct sha256 *told, const char *of, const struct revocation_verdict *verdicts,
-                 size_t count)
+static void log_path_level(struct sha256 *told, const char *of,
+                           const struct revocation_verdict *verdicts, size_t count)
 {
 	const struct revocation_verdict *lack = revocation_find_insufficient(verdicts, count);
 	const char *subject = (lack ? lack : &verdicts[0])->certificate.subject;
@@ -55,12 +55,12 @@ static bool is_due(struct validation_log_state *told, struct slice path)
 	if (sha256_equal(&told->path, &digest) && now_us < told->next_us)
 		return false;
 	told->path = digest;
-	told->next_us = now_us + LOOK_AGAIN_US;
+	told->next_us = now_us + CHECK_INTERVAL_US;
 	return true;
 }
 
-static void look(struct validation_log_state *told, const struct service *service, const char *of,
-                 struct slice path)
+static void check_path(struct validation_log_state *told, const struct service *service,
+                       const char *of, struct slice path)
 {
 	if (!is_due(told, path))
 		return;
@@ -73,7 +73,7 @@ static void look(struct validation_log_state *told, const struct service *servic
 	int result = revocation_fetch(service->revocation, path, &at, &set, verdicts, &count, &error);
 
 	if (!result)
-		tell(&told->said, of, verdicts, count);
+		log_path_level(&told->said, of, verdicts, count);
 	else if (is_new(&told->said, of, "failed", error_reason(&error, result)))
 		log_warning("validation_data_unknown", "of", of, "cause", error_reason(&error, result));
 }
@@ -83,7 +83,7 @@ void validation_log_levels(struct validation_logger *teller, const struct servic
 {
 	if (!service->revocation || !service->signer || atomic_load(stopping))
 		return;
-	look(&teller->told[0], service, "signer", signer_certificates(service->signer));
+	check_path(&teller->told[0], service, "signer", signer_certificates(service->signer));
 	for (size_t i = 0; service->authorities && i < AUTHORITIES_MAX; i++) {
 		struct authority_certificates seen;
 		BUF_AUTO struct buf path;
@@ -91,6 +91,6 @@ void validation_log_levels(struct validation_logger *teller, const struct servic
 		if (!atomic_load(stopping) &&
 		    authorities_get_certificates(service->authorities, i, &seen, &path) &&
 		    !buf_check(&path))
-			look(&teller->told[1 + i], service, seen.name, buf_slice(&path));
+			check_path(&teller->told[1 + i], service, seen.name, buf_slice(&path));
 	}
 }

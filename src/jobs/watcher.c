@@ -2,7 +2,7 @@
 #include "jobs/internal.h"
 #include "service/watch.h"
 
-#define TELL_EVERY_US US_PER_SECOND
+#define LOG_INTERVAL_US US_PER_SECOND
 
 static int64_t ask(void *context, const atomic_bool *stopping)
 {
@@ -20,7 +20,7 @@ static int64_t ask_servers(void *context, const atomic_bool *stopping)
 	return WATCH_INTERVAL_US;
 }
 
-static int64_t look(void *context, const atomic_bool *stopping)
+static int64_t check_store(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;
 	(void)stopping;
@@ -29,12 +29,12 @@ static int64_t look(void *context, const atomic_bool *stopping)
 }
 
 /* Logs on a separate thread, because the others may hang in their checks. */
-static int64_t tell(void *context, const atomic_bool *stopping)
+static int64_t log_readiness(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;
 	if (!atomic_load(stopping))
 		readiness_log(watcher->service, &watcher->told);
-	return TELL_EVERY_US;
+	return LOG_INTERVAL_US;
 }
 
 static int64_t watch_components(void *context, const atomic_bool *stopping)
@@ -49,14 +49,15 @@ int watcher_start(struct watcher *watcher, struct service *service, struct error
 {
 	watcher->service = service;
 	watcher->told.ready = true;
-	int result = job_thread_start("watch", look, watcher, &watcher->threads[0], error);
+	int result = job_thread_start("watch", check_store, watcher, &watcher->threads[0], error);
 	if (!result)
 		result = job_thread_start("watch-around", watch_components, watcher, &watcher->threads[1],
 		                          error);
 	if (!result)
 		result = job_thread_start("watch-store", ask, watcher, &watcher->threads[2], error);
 	if (!result)
-		result = job_thread_start("watch-tell", tell, watcher, &watcher->threads[3], error);
+		result =
+			job_thread_start("watch-tell", log_readiness, watcher, &watcher->threads[3], error);
 	if (!result && service->settings->store_sharded)
 		result =
 			job_thread_start("watch-servers", ask_servers, watcher, &watcher->threads[4], error);

@@ -11,11 +11,11 @@
 /* Longer than the default tsa.timeout, so that after a hanging authority the response of the next
  * one is waited for. */
 #define PATIENCE_US (15 * US_PER_SECOND)
-#define ASKED_EVERY_US (10 * US_PER_SECOND)        /* while registrations are refused */
-#define ASKED_RARELY_EVERY_US (60 * US_PER_SECOND) /* otherwise */
-#define COMPARING_TAKES_US US_PER_SECOND           /* usually less */
+#define REQUEST_INTERVAL_US (10 * US_PER_SECOND)      /* while registrations are refused */
+#define REQUEST_INTERVAL_LONG_US (60 * US_PER_SECOND) /* otherwise */
+#define COMPARING_TAKES_US US_PER_SECOND              /* usually less */
 #define SETTING_RIGHT_TAKES_US (60 * US_PER_SECOND)
-#define LOOK_AGAIN_NS 5000000
+#define RECHECK_NS 5000000
 
 static enum clock_comparison_state state_of(const struct service *service)
 {
@@ -52,7 +52,7 @@ bool clock_start_query(struct service *service, const atomic_bool *stopping, int
 {
 	enum clock_comparison_state state = state_of(service);
 	bool rarely = state == CLOCK_COMPARED || state == CLOCK_NOT_COMPARED;
-	*ret_pause_us = rarely ? ASKED_RARELY_EVERY_US : ASKED_EVERY_US;
+	*ret_pause_us = rarely ? REQUEST_INTERVAL_LONG_US : REQUEST_INTERVAL_US;
 	if (read_only_is_active(service))
 		*ret_pause_us = READ_ONLY_POLL_US;
 	if (state == CLOCK_COMPARED || read_only_is_active(service))
@@ -146,7 +146,7 @@ void clock_start_await(const struct service *service, int64_t patience_us)
 	int64_t end_us = clock_monotonic_us() + patience_us;
 	while (state_of(service) == CLOCK_COMPARING && !read_only_is_active(service) &&
 	       clock_monotonic_us() < end_us)
-		nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = RECHECK_NS}, NULL);
 }
 
 /* ---- what registrations see ---- */

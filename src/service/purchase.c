@@ -19,7 +19,7 @@
 #define ASK_INTERVAL_US (300 * US_PER_SECOND)
 #define NEVER_US (100 * 365 * US_PER_DAY)
 /* Before this age, the last attempt may still be in transit when a query finds nothing. */
-#define GONE_US (PAYMENT_REPEAT_US + 2 * PAYMENT_TIMEOUT_MS * INT64_C(1000))
+#define ATTEMPT_END_US (PAYMENT_REPEAT_US + 2 * PAYMENT_TIMEOUT_MS * INT64_C(1000))
 
 #define EARLY_US (3600 * US_PER_SECOND)
 
@@ -248,7 +248,7 @@ static bool find_end(const struct attempt *attempt, enum payment_end *ret)
 	case PAYMENT_NONE:
 		/* No charge was made, and none will be made with this key. */
 		*ret = PAYMENT_END_DECLINED;
-		return !attempt->payment.waiting && age_of(attempt) >= GONE_US;
+		return !attempt->payment.waiting && age_of(attempt) >= ATTEMPT_END_US;
 	case PAYMENT_UNKNOWN: return false;
 	}
 	return false;
@@ -286,13 +286,13 @@ static int end(struct attempt *attempt, enum payment_end how, struct error *erro
 {
 	struct service *service = attempt->service;
 	const struct payment *payment = &attempt->payment;
-	const struct payment_result *told = &attempt->result;
+	const struct payment_result *provider_result = &attempt->result;
 	struct payment_ended ended = {
 		.end = how,
-		.outcome = payment_outcome_text(told->outcome),
-		.reference = payment->action == PAYMENT_CHARGE ? told->reference : NULL,
-		.payment_url = told->payment_url,
-		.cause = *told->code ? told->code : told->reason,
+		.outcome = payment_outcome_text(provider_result->outcome),
+		.reference = payment->action == PAYMENT_CHARGE ? provider_result->reference : NULL,
+		.payment_url = provider_result->payment_url,
+		.cause = *provider_result->code ? provider_result->code : provider_result->reason,
 	};
 	struct purchase_outcome outcome;
 	int result = store_end_payment(service->store, payment, attempt->holder, &ended,
@@ -300,7 +300,7 @@ static int end(struct attempt *attempt, enum payment_end how, struct error *erro
 	if (result)
 		return result;
 	log_info("payment_completed", "idempotency_key", payment->idempotency_key, "outcome",
-	         ended.outcome, "cause", told->reason);
+	         ended.outcome, "cause", provider_result->reason);
 	report_outcome(service, payment->sale_id, &outcome);
 	return OK;
 }

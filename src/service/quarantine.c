@@ -7,65 +7,65 @@
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
 #define COUNTED_US (3600 * US_PER_SECOND)
 
-static size_t find(const struct quarantine *apart, int64_t account, int64_t chain)
+static size_t find(const struct quarantine *quarantine, int64_t account, int64_t chain)
 {
 	size_t at = 0;
-	while (at < apart->count &&
-	       (apart->chains[at].account != account || apart->chains[at].chain != chain))
+	while (at < quarantine->count &&
+	       (quarantine->chains[at].account != account || quarantine->chains[at].chain != chain))
 		at++;
 	return at;
 }
 
-bool quarantine_has(const struct quarantine *apart, int64_t account, int64_t chain)
+bool quarantine_has(const struct quarantine *quarantine, int64_t account, int64_t chain)
 {
-	return find(apart, account, chain) < apart->count;
+	return find(quarantine, account, chain) < quarantine->count;
 }
 
-bool quarantine_is_waiting(const struct quarantine *apart, int64_t account, int64_t chain,
+bool quarantine_is_waiting(const struct quarantine *quarantine, int64_t account, int64_t chain,
                            int64_t monotonic_us)
 {
-	size_t at = find(apart, account, chain);
-	return at < apart->count &&
-	       monotonic_us - apart->chains[at].failed_at_us <
-	           backoff_us(apart->chains[at].failures, PAUSE_FIRST_US, PAUSE_MAX_US);
+	size_t at = find(quarantine, account, chain);
+	return at < quarantine->count &&
+	       monotonic_us - quarantine->chains[at].failed_at_us <
+	           backoff_us(quarantine->chains[at].failures, PAUSE_FIRST_US, PAUSE_MAX_US);
 }
 
-static size_t make_room(struct quarantine *apart)
+static size_t make_room(struct quarantine *quarantine)
 {
-	if (apart->count < QUARANTINE_MAX)
-		return apart->count++;
+	if (quarantine->count < QUARANTINE_MAX)
+		return quarantine->count++;
 	size_t oldest = 0;
-	for (size_t i = 1; i < apart->count; i++)
-		if (apart->chains[i].failed_at_us < apart->chains[oldest].failed_at_us)
+	for (size_t i = 1; i < quarantine->count; i++)
+		if (quarantine->chains[i].failed_at_us < quarantine->chains[oldest].failed_at_us)
 			oldest = i;
 	return oldest;
 }
 
-unsigned quarantine_add(struct quarantine *apart, int64_t account, int64_t chain,
+unsigned quarantine_add(struct quarantine *quarantine, int64_t account, int64_t chain,
                         int64_t monotonic_us)
 {
-	size_t at = find(apart, account, chain);
-	if (at == apart->count) {
-		at = make_room(apart);
-		apart->chains[at] = (struct quarantined_chain){.account = account, .chain = chain};
+	size_t at = find(quarantine, account, chain);
+	if (at == quarantine->count) {
+		at = make_room(quarantine);
+		quarantine->chains[at] = (struct quarantined_chain){.account = account, .chain = chain};
 	}
-	apart->chains[at].failed_at_us = monotonic_us;
-	return ++apart->chains[at].failures;
+	quarantine->chains[at].failed_at_us = monotonic_us;
+	return ++quarantine->chains[at].failures;
 }
 
-bool quarantine_remove(struct quarantine *apart, int64_t account, int64_t chain)
+bool quarantine_remove(struct quarantine *quarantine, int64_t account, int64_t chain)
 {
-	size_t at = find(apart, account, chain);
-	if (at == apart->count)
+	size_t at = find(quarantine, account, chain);
+	if (at == quarantine->count)
 		return false;
-	apart->chains[at] = apart->chains[--apart->count];
+	quarantine->chains[at] = quarantine->chains[--quarantine->count];
 	return true;
 }
 
-size_t quarantine_count_recent(const struct quarantine *apart, int64_t monotonic_us)
+size_t quarantine_count_recent(const struct quarantine *quarantine, int64_t monotonic_us)
 {
 	size_t count = 0;
-	for (size_t i = 0; i < apart->count; i++)
-		count += monotonic_us - apart->chains[i].failed_at_us < COUNTED_US;
+	for (size_t i = 0; i < quarantine->count; i++)
+		count += monotonic_us - quarantine->chains[i].failed_at_us < COUNTED_US;
 	return count;
 }

@@ -22,17 +22,17 @@ struct quarantine {
 };
 
 /* Returns whether the chain is in quarantine. */
-bool quarantine_has(const struct quarantine *apart, int64_t account, int64_t chain);
+bool quarantine_has(const struct quarantine *quarantine, int64_t account, int64_t chain);
 /* Returns whether the chain is in quarantine and its back-off has not elapsed. */
-bool quarantine_is_waiting(const struct quarantine *apart, int64_t account, int64_t chain,
+bool quarantine_is_waiting(const struct quarantine *quarantine, int64_t account, int64_t chain,
                            int64_t monotonic_us);
 /* Records a failure. Returns the number of consecutive failures. */
-unsigned quarantine_add(struct quarantine *apart, int64_t account, int64_t chain,
+unsigned quarantine_add(struct quarantine *quarantine, int64_t account, int64_t chain,
                         int64_t monotonic_us);
 /* Removes the chain after a success. Returns whether it was in quarantine. */
-bool quarantine_remove(struct quarantine *apart, int64_t account, int64_t chain);
+bool quarantine_remove(struct quarantine *quarantine, int64_t account, int64_t chain);
 /* Returns the number of chains that failed within the last hour. */
-size_t quarantine_count_recent(const struct quarantine *apart, int64_t monotonic_us);
+size_t quarantine_count_recent(const struct quarantine *quarantine, int64_t monotonic_us);
 /* Returns whether the n-th consecutive failure is to be logged: only powers of two are. */
 static inline bool quarantine_is_logged(unsigned failures)
 {

@@ -8,7 +8,7 @@
 #include "service/registration_clock.h"
 #include "service/service.h"
 
-#define BEHIND_TOLD_EVERY_US (60 * US_PER_SECOND)
+#define BEHIND_LOG_INTERVAL_US (60 * US_PER_SECOND)
 
 /* Returns the name of the reference clock; NULL: none. */
 static const char *compared_with(const struct service *service)
@@ -67,10 +67,11 @@ int service_clock_ready(const struct service *service, struct error *error)
 	return result ? result : is_ahead(service, error);
 }
 
-static void log_change(atomic_bool *told, int result, const struct error *error, const char *ended)
+static void log_change(atomic_bool *logged, int result, const struct error *error,
+                       const char *ended)
 {
 	bool now = result;
-	if (atomic_load(told) == now || atomic_exchange(told, now) == now)
+	if (atomic_load(logged) == now || atomic_exchange(logged, now) == now)
 		return;
 	if (result)
 		log_error("clock_rejected", "cause", error->cause, "consequence",
@@ -103,7 +104,7 @@ bool service_log_clock_refusal(struct service *service, const struct registratio
 		return false;
 	int64_t now_us = clock_boot_us();
 	int64_t logged_us = atomic_load(&service->clock_watch.logged_behind_us);
-	if ((logged_us && now_us - logged_us < BEHIND_TOLD_EVERY_US) ||
+	if ((logged_us && now_us - logged_us < BEHIND_LOG_INTERVAL_US) ||
 	    !atomic_compare_exchange_strong(&service->clock_watch.logged_behind_us, &logged_us, now_us))
 		return true;
 	char account[24], chain[24];

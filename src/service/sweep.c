@@ -133,7 +133,7 @@ static void log_count(const char *what, int64_t count)
 		log_info(what, "objects", text);
 }
 
-static void tell(const struct sweep *sweep, int result)
+static void log_result(const struct sweep *sweep, int result)
 {
 	const struct error *error = &sweep->error;
 	if (!result || result == ERR_REFUSED) /* other failures do not concern this state */
@@ -158,5 +158,5 @@ void sweep_content(struct service *service, const atomic_bool *stopping, const a
 		result = sweep_claim_store(service, &sweep.since_us, &sweep.error);
 	if (!result)
 		result = sweep_place(&sweep);
-	tell(&sweep, result);
+	log_result(&sweep, result);
 }

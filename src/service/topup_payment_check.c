@@ -5,11 +5,11 @@
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
 
-#define LOOK_MEMORY_MAX ((size_t)1 << 20)
+#define CHECK_MEMORY_MAX ((size_t)1 << 20)
 #define PAID "charged_elsewhere"
-#define NOT_TOLD "charges_not_known"
+#define NOT_DISCLOSED "charges_not_known"
 
-struct look {
+struct check {
 	struct service *service;
 	const char *account_id;
 	int found;
@@ -32,41 +32,41 @@ static bool is_known(const struct purchase_record *record, const struct customer
 
 static int judge(void *context, const struct customer_payment *made, struct error *error)
 {
-	struct look *look = context;
+	struct check *check = context;
 	ARENA_AUTO struct arena arena;
-	arena_init(&arena, LOOK_MEMORY_MAX);
+	arena_init(&arena, CHECK_MEMORY_MAX);
 	struct purchase_record record;
 	struct error absent = {0};
-	int result = store_find_purchase(look->service->store, slice_of(made->sale_code), &arena,
+	int result = store_find_purchase(check->service->store, slice_of(made->sale_code), &arena,
 	                                 &record, &absent);
 	if (result && result != ERR_NOT_FOUND)
 		return error_cause(error, result, "%.200s", error_reason(&absent, result));
 	if (!result && is_known(&record, made))
 		return OK;
-	look->found++;
-	log_error("unknown_payment_found", "account_id", look->account_id, "sale_id", made->sale_code,
+	check->found++;
+	log_error("unknown_payment_found", "account_id", check->account_id, "sale_id", made->sale_code,
 	          "reference", made->reference, "meaning",
 	          result ? "the customer paid for a sale that this store does not have"
 	                 : "the customer paid for a sale that is not paid here");
 	return OK;
 }
 
-static int ask(struct look *look, const struct topup_payment_check *wanted, const char **ret_reason,
-               struct error *error)
+static int ask(struct check *check, const struct topup_payment_check *wanted,
+               const char **ret_reason, struct error *error)
 {
 	*ret_reason = NULL;
 	int result = OK;
 	if (wanted->customer && *wanted->customer)
-		result = payment_list_by_customer(look->service->payments, wanted->customer,
-		                                  wanted->since_us, judge, look, error);
-	if (look->found)
+		result = payment_list_by_customer(check->service->payments, wanted->customer,
+		                                  wanted->since_us, judge, check, error);
+	if (check->found)
 		*ret_reason = PAID;
 	if (result != ERR_REFUSED)
 		return result;
-	log_error("payments_not_disclosed", "account_id", look->account_id, "cause",
+	log_error("payments_not_disclosed", "account_id", check->account_id, "cause",
 	          error_reason(error, result));
 	error_clear(error);
-	*ret_reason = NOT_TOLD;
+	*ret_reason = NOT_DISCLOSED;
 	return OK;
 }
 
@@ -78,15 +78,15 @@ int topup_payment_check(struct service *service, int64_t account, bool *ret_held
 	if (!woken_us || !payment_provider_charges(service->payments))
 		return OK;
 	ARENA_AUTO struct arena arena;
-	arena_init(&arena, LOOK_MEMORY_MAX);
+	arena_init(&arena, CHECK_MEMORY_MAX);
 	struct topup_payment_check wanted = {0};
 	int result = store_get_topup_check(service->store, account, atomic_load(&service->copied_us),
 	                                   woken_us, &arena, &wanted, error);
 	if (result || !wanted.wanted)
 		return result;
-	struct look look = {.service = service, .account_id = wanted.account_id};
+	struct check check = {.service = service, .account_id = wanted.account_id};
 	const char *reason;
-	result = ask(&look, &wanted, &reason, error);
+	result = ask(&check, &wanted, &reason, error);
 	if (!result)
 		result = store_end_topup_check(service->store, account, reason,
 		                               store_now_us(service->store), error);

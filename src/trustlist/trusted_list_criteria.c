@@ -34,18 +34,18 @@ static bool is_object(const ASN1_TYPE *value, const char *oid)
 	       OBJ_obj2txt(text, sizeof text, value->value.object, 1) > 0 && strcmp(text, oid) == 0;
 }
 
-static void read_types(const ASN1_TYPE *value, struct certificate_statements *said)
+static void read_types(const ASN1_TYPE *value, struct certificate_statements *found)
 {
 	ASN1_SEQUENCE_ANY *types = open_sequence(value);
-	said->typed = true;
+	found->typed = true;
 	for (int i = 0; types && i < sk_ASN1_TYPE_num(types); i++)
-		said->seal |= is_object(sk_ASN1_TYPE_value(types, i), "0.4.0.1862.1.6.2");
+		found->seal |= is_object(sk_ASN1_TYPE_value(types, i), "0.4.0.1862.1.6.2");
 	close_sequence(types);
 }
 
 struct certificate_statements certificate_statements(const X509 *certificate)
 {
-	struct certificate_statements said = {0};
+	struct certificate_statements found = {0};
 	int at = X509_get_ext_by_NID(certificate, NID_qcStatements, -1);
 	const ASN1_OCTET_STRING *value =
 		at >= 0 ? X509_EXTENSION_get_data(X509_get_ext(certificate, at)) : NULL;
@@ -55,14 +55,14 @@ struct certificate_statements certificate_statements(const X509 *certificate)
 	for (int i = 0; statements && i < sk_ASN1_TYPE_num(statements); i++) {
 		ASN1_SEQUENCE_ANY *statement = open_sequence(sk_ASN1_TYPE_value(statements, i));
 		const ASN1_TYPE *id = statement ? sk_ASN1_TYPE_value(statement, 0) : NULL;
-		said.compliant |= is_object(id, "0.4.0.1862.1.1");
-		said.device |= is_object(id, "0.4.0.1862.1.4");
+		found.compliant |= is_object(id, "0.4.0.1862.1.1");
+		found.device |= is_object(id, "0.4.0.1862.1.4");
 		if (is_object(id, "0.4.0.1862.1.6"))
-			read_types(sk_ASN1_TYPE_value(statement, 1), &said);
+			read_types(sk_ASN1_TYPE_value(statement, 1), &found);
 		close_sequence(statement);
 	}
 	close_sequence(statements);
-	return said;
+	return found;
 }
 
 /* ---- criteria ---- */

@@ -12,7 +12,7 @@
 #include "trustlist/trusted_list_xml.h"
 
 #define MEMORY_MAX ((size_t)1 << 30)
-#define CLOCKS_APART_US (300 * US_PER_SECOND)
+#define CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 #define DURATION_MAX_US (214 * US_PER_DAY) /* seven months, because some lists are updated late */
 #define ARENA_MAX (4 * TRUSTED_LIST_WIRE_MAX)
 
@@ -34,7 +34,7 @@ static int check_dates(const struct list_facts *facts, int64_t at_us, struct err
 	time_format(facts->issued_us, issued);
 	if (facts->next_us != TIME_NONE)
 		time_format(facts->next_us, next);
-	if (facts->issued_us > clock_now_us() + CLOCKS_APART_US)
+	if (facts->issued_us > clock_now_us() + CLOCK_TOLERANCE_US)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "the issue time of the trusted list, %s, is in the future", issued);
 	if (facts->next_us == TIME_NONE)

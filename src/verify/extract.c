@@ -314,8 +314,8 @@ static int find_end(struct walk *walk, struct slice newest, bool renewed, const 
                     int64_t *ret_until_us)
 {
 	int64_t gen_time_us;
-	struct slice beside = renewed ? slice_make(NULL, 0) : buf_slice(&named->certificates);
-	return timestamp_valid_until(newest, beside, &gen_time_us, ret_until_us, walk->error);
+	struct slice embedded = renewed ? slice_make(NULL, 0) : buf_slice(&named->certificates);
+	return timestamp_valid_until(newest, embedded, &gen_time_us, ret_until_us, walk->error);
 }
 
 /* Completes the record with one token of the round, its renewals and its validation data.

@@ -28,18 +28,18 @@ const struct object_state *chain_find_object(const struct chain *chain, const st
 static int take_object(struct chain *chain, struct slice line, struct error *error)
 {
 	struct archive_object object;
-	struct sha256 said;
+	struct sha256 stated;
 	arena_reset(&chain->arena);
-	int result = archive_read_object(&chain->arena, line, &object, &said, error);
+	int result = archive_read_object(&chain->arena, line, &object, &stated, error);
 	if (result < 0)
 		return result;
 	buf_clear(&chain->scratch);
-	archive_object_line(&object, &said, &chain->scratch);
+	archive_object_line(&object, &stated, &chain->scratch);
 	result = verify_canonical(line, &chain->scratch, error);
 	if (result < 0)
 		return result;
 	struct sha256 found = sha256_of(object.der.data, object.der.size);
-	if (!sha256_equal(&found, &said))
+	if (!sha256_equal(&found, &stated))
 		return finding_fail(error, FINDING_VALIDATION_DIGEST);
 	if (chain->object_count > 0 &&
 	    memcmp(&chain->objects[chain->object_count - 1].sha256, &found, SHA256_SIZE) >= 0)

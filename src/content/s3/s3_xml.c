@@ -296,10 +296,10 @@ int s3_xml_listing(struct slice text, size_t most, struct arena *arena,
 		.arena = arena, .listing = &listing, .item = {.changed_us = TIME_NONE}, .most = most};
 	struct reading reading = {.enter = enter_list, .leave = leave_list, .context = &list};
 	int result = listing.items ? read_document(&reading, text) : ERR_NO_MEMORY;
-	bool goes_on = list.uploads ? listing.key_marker != NULL : listing.token != NULL;
+	bool has_next = list.uploads ? listing.key_marker != NULL : listing.token != NULL;
 	if (list.no_memory)
 		result = ERR_NO_MEMORY;
-	else if (!result && listing.truncated && !goes_on)
+	else if (!result && listing.truncated && !has_next)
 		result = ERR_IO;
 	if (result)
 		return error_cause(error, result, "content: a listing is not valid");

@@ -23,7 +23,7 @@
 #define LIST_PAGE 50
 #define LIST_PAGES_MAX 20
 /* How far back an attempt is searched while its key may be repeated. */
-#define LOOK_BACK_US (25 * 3600 * US_PER_SECOND)
+#define SEARCH_BACK_US (25 * 3600 * US_PER_SECOND)
 /* Allowed difference between Stripe's clock and ours: an attempt must be found even if a clock is
  * hours off. */
 #define CLOCK_SKEW_US US_PER_DAY
@@ -501,7 +501,7 @@ static int charge_once(struct stripe *stripe, const struct payment_order *order,
 	if (!is_stale(&answer))
 		return OK;
 	struct payment_result found = {0};
-	code = find_attempt(stripe, order, clock_now_us() - LOOK_BACK_US, until_us, &found, &cause);
+	code = find_attempt(stripe, order, clock_now_us() - SEARCH_BACK_US, until_us, &found, &cause);
 	if (code)
 		return no_answer(code, &cause, result);
 	if (found.outcome != PAYMENT_NONE && found.outcome != PAYMENT_UNKNOWN)

@@ -568,9 +568,9 @@ static int read_end(struct db_connection *connection, struct act *act, struct ch
 	return db_end(query, error);
 }
 
-static int insert_act(struct db_connection *connection, const struct act *act, int64_t at_us,
-                      struct slice document, const struct sha256 *end, int64_t *ret_inserted,
-                      struct error *error)
+static int insert_record(struct db_connection *connection, const struct act *act, int64_t at_us,
+                         struct slice document, const struct sha256 *end, int64_t *ret_inserted,
+                         struct error *error)
 {
 	assert(act->number >= 1 && *act->act_id && document.size > 0);
 	assert(act->urgent == (row_number(act, act->number) < 0));
@@ -613,8 +613,8 @@ static int append(struct db_connection *connection, struct act *act,
 	act->number = end.number + 1;
 	result = make_document(act, after, at_us, &document, error);
 	return result ? result
-	              : insert_act(connection, act, at_us, buf_slice(&document), &end.hash,
-	                           ret_inserted, error);
+	              : insert_record(connection, act, at_us, buf_slice(&document), &end.hash,
+	                              ret_inserted, error);
 }
 
 /* A transaction on the primary only does not exclude others, so a number that is taken is retried

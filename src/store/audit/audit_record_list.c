@@ -5,7 +5,7 @@
 #include "store/transaction.h"
 
 #define PAGE_BYTES ((size_t)4 << 20)
-#define BY_ACT ROUTING_PLACE("acts", "act_id")
+#define BY_ACT_ID ROUTING_PLACE("acts", "act_id")
 
 /* Position of a record in the list order. */
 struct place {
@@ -17,7 +17,7 @@ static int find_place(struct db_connection *connection, struct slice act_id, str
 {
 	struct row row = {
 		.query = routing_query_one(
-			connection, BY_ACT, act_id,
+			connection, BY_ACT_ID, act_id,
 			ROUTING_TEXTS("SELECT at, account, number FROM acts WHERE act_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found)
@@ -104,7 +104,7 @@ static int find_accounts(struct db_connection *connection, const struct audit_fi
 	                         values, filter->limit + 1, ret, error);
 }
 
-static void read_act(struct row *row, struct audit_record *ret)
+static void read_record(struct row *row, struct audit_record *ret)
 {
 	struct db_query *query = row->query;
 	size_t size = db_text(query, 1).size;
@@ -133,14 +133,14 @@ int store_get_audit_record(struct store *store, struct slice act_id, struct aren
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = routing_query_one(
-						  connection, BY_ACT, act_id,
+						  connection, BY_ACT_ID, act_id,
 						  (struct routing_texts){SEALED("", COLUMNS " WHERE act_id = $1"),
 	                                             SEALED(" AND m.account = $2", COLUMNS
 	                                                    " WHERE act_id = $1 AND account = $2")})};
 	bool found = db_step(row.query);
 	struct audit_record record = {0};
 	if (found)
-		read_act(&row, &record);
+		read_record(&row, &record);
 	int result = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACT, act_id, error));
 	if (!result)
 		*ret = record;
@@ -169,7 +169,7 @@ static int read_page(struct db_connection *connection, const struct audit_filter
 		item = list_add(&row, &ret->items, &ret->count, &ret->more, filter->limit, sizeof *item);
 		if (!item)
 			break;
-		read_act(&row, item);
+		read_record(&row, item);
 	}
 	return row_end(&row, true, MSG_NONE, slice_of(""), error);
 }

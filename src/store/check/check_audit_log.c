@@ -45,7 +45,7 @@ static int check_columns(struct check *check, struct db_query *query, int64_t nu
 		return result;
 	if (result)
 		document = NULL;
-	int64_t said = 0;
+	int64_t stated = 0;
 	const struct json *is_urgent = json_member(document, "urgent");
 	const struct {
 		const char *what;
@@ -55,7 +55,7 @@ static int check_columns(struct check *check, struct db_query *query, int64_t nu
 		{"act_id", says(document, "act_id", db_text(query, 4))},
 		{"at", same_time(document, db_integer(query, 5))},
 		{"operation", says(document, "operation", db_text(query, 6))},
-		{"number", json_get_integer(document, "number", &said) && said == number},
+		{"number", json_get_integer(document, "number", &stated) && stated == number},
 		{"chain", (is_urgent && is_urgent->type == JSON_TRUE) == urgent},
 	};
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)

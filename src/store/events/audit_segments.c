@@ -37,10 +37,10 @@ static struct db_query *ask_unsealed(struct db_connection *connection,
 	                                            WORK_ACCOUNTS("m", "$4"), UNSEALED_OF));
 }
 
-static int list_unsealed_acts(struct store *store, int64_t after_account, int64_t after_chain,
-                              size_t limit, struct work_accounts *of,
-                              struct unsealed_chain *ret_chains, size_t *ret_count,
-                              struct error *error)
+static int list_unsealed_records(struct store *store, int64_t after_account, int64_t after_chain,
+                                 size_t limit, struct work_accounts *of,
+                                 struct unsealed_chain *ret_chains, size_t *ret_count,
+                                 struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = ask_unsealed(connection, of);
@@ -78,8 +78,8 @@ int store_list_unsealed_audit_records(struct store *store, int64_t after_account
 	*ret_count = 0;
 	int result = shard_work_find(store, WORK_ACTS, &of, error);
 	if (!result && !work_is_empty(&of))
-		result = list_unsealed_acts(store, after_account, after_chain, limit, &of, ret_chains,
-		                            ret_count, error);
+		result = list_unsealed_records(store, after_account, after_chain, limit, &of, ret_chains,
+		                               ret_count, error);
 	shard_work_free(&of);
 	return result;
 }
@@ -94,8 +94,8 @@ static int missing(int64_t account, int64_t chain, int64_t number, struct error 
 }
 
 /* Reads one row. The first row is the record before the first of the segment. */
-static int take_act(struct db_query *query, int64_t number, int64_t first, struct sha256 *hashes,
-                    struct sha256 *ret_before, struct sha256 *ret_last, struct error *error)
+static int take_record(struct db_query *query, int64_t number, int64_t first, struct sha256 *hashes,
+                       struct sha256 *ret_before, struct sha256 *ret_last, struct error *error)
 {
 	struct slice document = db_text(query, 1);
 	struct sha256 kept = store_sha256(db_blob(query, 2));
@@ -113,19 +113,20 @@ static int take_act(struct db_query *query, int64_t number, int64_t first, struc
 	return OK;
 }
 
-#define ACT_COLUMNS "SELECT number, document, chain_hash FROM acts WHERE account = $1"
+#define RECORD_COLUMNS "SELECT number, document, chain_hash FROM acts WHERE account = $1"
 
-static int read_act_hashes(struct db_connection *connection, int64_t account, int64_t chain,
-                           int64_t first, int64_t last, struct sha256 *hashes,
-                           struct sha256 *ret_before, struct sha256 *ret_last, struct error *error)
+static int read_record_hashes(struct db_connection *connection, int64_t account, int64_t chain,
+                              int64_t first, int64_t last, struct sha256 *hashes,
+                              struct sha256 *ret_before, struct sha256 *ret_last,
+                              struct error *error)
 {
 	bool urgent = chain == URGENT_AUDIT_CHAIN;
 	int64_t next = first > 1 ? first - 1 : 1;
 	struct db_query *query =
-		urgent ? db_query_long(connection, ACT_COLUMNS " AND number <= -$2 AND number >= -$3"
-	                                                   " ORDER BY number DESC")
-			   : db_query_long(connection, ACT_COLUMNS " AND number >= $2 AND number <= $3"
-	                                                   " ORDER BY number");
+		urgent ? db_query_long(connection, RECORD_COLUMNS " AND number <= -$2 AND number >= -$3"
+	                                                      " ORDER BY number DESC")
+			   : db_query_long(connection, RECORD_COLUMNS " AND number >= $2 AND number <= $3"
+	                                                      " ORDER BY number");
 	db_bind_integer(query, account);
 	db_bind_integer(query, next);
 	db_bind_integer(query, last);
@@ -134,7 +135,7 @@ static int read_act_hashes(struct db_connection *connection, int64_t account, in
 		int64_t number = db_integer(query, 0);
 		if ((urgent ? -number : number) != next)
 			break;
-		result = take_act(query, next, first, hashes, ret_before, ret_last, error);
+		result = take_record(query, next, first, hashes, ret_before, ret_last, error);
 	}
 	int ended = db_end(query, error);
 	if (result || ended)
@@ -149,8 +150,8 @@ int store_read_audit_hashes(struct store *store, int64_t account, int64_t chain,
 	assert(is_audit_chain(chain));
 	struct db_connection *connection = begin_read(store, &error);
 	*ret_before = *ret_last = (struct sha256){{0}};
-	return end_read(connection, read_act_hashes(connection, account, chain, first, last, ret_hashes,
-	                                            ret_before, ret_last, error));
+	return end_read(connection, read_record_hashes(connection, account, chain, first, last,
+	                                               ret_hashes, ret_before, ret_last, error));
 }
 
 /* ---- staging and unstaging ---- */

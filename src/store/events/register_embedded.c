@@ -76,9 +76,9 @@ static int check_candidate(struct db_connection *connection, const struct wanted
 
 #define CANDIDATES_MAX 64 /* different client_refs with the same 64-bit hash */
 
-static int look_at_candidates(struct db_connection *connection, const struct wanted *wanted,
-                              const int64_t *candidates, size_t count, struct ledger_known *known,
-                              struct error *error)
+static int read_candidates(struct db_connection *connection, const struct wanted *wanted,
+                           const int64_t *candidates, size_t count, struct ledger_known *known,
+                           struct error *error)
 {
 	int result = OK;
 	for (size_t i = 0; i < count && !result && !known->sequence; i++)
@@ -93,8 +93,7 @@ static int load_known(struct client_refs *refs, struct db_connection *connection
 	size_t count = 0;
 	int result = client_refs_find(refs, connection, wanted->account, wanted->chain,
 	                              wanted->ref_hash, candidates, CANDIDATES_MAX, &count, error);
-	return result ? result
-	              : look_at_candidates(connection, wanted, candidates, count, known, error);
+	return result ? result : read_candidates(connection, wanted, candidates, count, known, error);
 }
 
 static int find_known(struct batch *batch, struct account_batch *part, struct error *error)
@@ -127,7 +126,7 @@ static int look_up(struct store *store, int64_t account, int64_t chain, struct s
 	int result = client_refs_lookup(store->memories[0].client_refs, reader, account, chain,
 	                                wanted.ref_hash, candidates, CANDIDATES_MAX, &count, error);
 	if (!result)
-		result = look_at_candidates(reader, &wanted, candidates, count, &known, error);
+		result = read_candidates(reader, &wanted, candidates, count, &known, error);
 	db_give(reader);
 	if (!result)
 		*ret_sequence = known.sequence;

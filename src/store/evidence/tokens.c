@@ -192,8 +192,8 @@ static int64_t queued_since_us(struct db_connection *connection, struct work_acc
 	return since_us;
 }
 
-static int look_at_evidence(struct store *store, struct work_accounts *of,
-                            struct evidence_state *ret, struct error *error)
+static int read_evidence_state(struct store *store, struct work_accounts *of,
+                               struct evidence_state *ret, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct evidence_state state = {TIME_NONE, TIME_NONE, TIME_NONE, 0};
@@ -217,7 +217,7 @@ int store_read_evidence_state(struct store *store, struct evidence_state *ret, s
 	struct work_accounts of;
 	int result = shard_work_find(store, WORK_EVIDENCE, &of, error);
 	if (!result)
-		result = look_at_evidence(store, &of, ret, error);
+		result = read_evidence_state(store, &of, ret, error);
 	shard_work_free(&of);
 	return result;
 }

@@ -67,7 +67,7 @@ static int read_woken(struct db_connection *connection, bool left, struct quiet 
 	return result;
 }
 
-static int read_quiet(struct db_connection *connection, struct quiet *ret, struct error *error)
+static int read_state(struct db_connection *connection, struct quiet *ret, struct error *error)
 {
 	*ret = (struct quiet){0};
 	bool left = false;
@@ -86,7 +86,7 @@ int store_get_copy_state(struct store *store, struct quiet *ret, struct error *e
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct quiet quiet;
-	int result = end_read(connection, read_quiet(connection, &quiet, error));
+	int result = end_read(connection, read_state(connection, &quiet, error));
 	if (!result)
 		*ret = quiet;
 	return result;
@@ -122,10 +122,10 @@ static int write_time(struct db_connection *connection, const char *name, int64_
 	return db_execute(query, NULL, error);
 }
 
-static int end_quiet(struct db_connection *connection, int64_t now_us, struct error *error)
+static int end_copy(struct db_connection *connection, int64_t now_us, struct error *error)
 {
 	struct quiet quiet;
-	int result = read_quiet(connection, &quiet, error);
+	int result = read_state(connection, &quiet, error);
 	if (result)
 		return result;
 	int64_t since_us = quiet.is ? quiet.since_us : now_us;
@@ -139,7 +139,7 @@ static int end_quiet(struct db_connection *connection, int64_t now_us, struct er
 int store_resume_copy(struct store *store, int64_t now_us, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
-	return end_write(connection, end_quiet(connection, now_us, error), error);
+	return end_write(connection, end_copy(connection, now_us, error), error);
 }
 
 /* ---- pending work ---- */

@@ -12,20 +12,20 @@
 #define CHAINS_AT_ONCE 256
 #define EVENTS_AT_ONCE (1 << 18)
 #define RUNS_AT_ONCE 1024
-#define TOLD_EVERY (1 << 20)
+#define REPORT_INTERVAL (1 << 20)
 
 struct fill {
 	struct db_connection *connection;
 	const struct schema_progress *progress;
-	int64_t total, done, told;
+	int64_t total, done, reported;
 };
 
 static void tell(struct fill *fill)
 {
 	if (!fill->progress || fill->total == 0 ||
-	    (fill->done < fill->total && fill->done < fill->told + TOLD_EVERY))
+	    (fill->done < fill->total && fill->done < fill->reported + REPORT_INTERVAL))
 		return;
-	fill->told = fill->done;
+	fill->reported = fill->done;
 	fill->progress->tell(fill->progress->context, "events counted by key and day", fill->done,
 	                     fill->total);
 }
