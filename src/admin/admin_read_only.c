@@ -44,7 +44,8 @@ static int answer(const struct admin_call *call, const struct pending_work *due,
 	return OK;
 }
 
-static int run_quiet(const struct admin_call *call, struct json_writer *out, struct error *error)
+static int run_read_only(const struct admin_call *call, struct json_writer *out,
+                         struct error *error)
 {
 	struct pending_work due;
 	int result =
@@ -74,18 +75,18 @@ static int run_wake(const struct admin_call *call, struct json_writer *out, stru
 	struct quiet quiet = {0};
 	struct pending_work due;
 	int result = store_get_copy_state(store, &quiet, error);
-	bool quiet_now = quiet.is || call->admin->settings->service_quiet;
-	if (!result && !quiet_now && !dry && admin_given(call, "skip_notices"))
+	bool read_only_now = quiet.is || call->admin->settings->service_quiet;
+	if (!result && !read_only_now && !dry && admin_given(call, "skip_notices"))
 		result = error_set(error, ERR_REFUSED, MSG_ADMIN_NOT_QUIET, NULL);
 	if (!result && !dry && admin_given(call, "skip_notices"))
 		result = store_skip_deliveries(store, call->now_us, &skipped, error);
 	if (!result)
 		result = count_due(call, &due, error);
-	if (!result && !dry && quiet_now)
+	if (!result && !dry && read_only_now)
 		result = store_resume_copy(store, store_now_us(store), error);
 	if (!result)
 		result = answer(call, &due, skipped, out, error);
-	if (!result && !dry && quiet_now)
+	if (!result && !dry && read_only_now)
 		compare_clock(call->admin->service);
 	return result;
 }
@@ -103,7 +104,7 @@ const struct admin_operation admin_read_only_operations[] = {
                      .least = 1,
                      .most = QUIET_REASON_MAX,
                      .help = "reason, stored with the mode"}},
-     .run = run_quiet},
+     .run = run_read_only},
 	{.name = "store wake",
      .summary = "resume a store that is a read-only copy, and show what is due",
      .changes = true,

@@ -119,7 +119,7 @@ static void find_in_clock(const struct service *service, struct readiness *ret)
 			"a timestamp; seals record that");
 }
 
-static void find_quiet(struct service *service, struct readiness *ret)
+static void find_read_only(struct service *service, struct readiness *ret)
 {
 	char text[READ_ONLY_TEXT_SIZE];
 	if (!read_only_is_active(service))
@@ -296,7 +296,7 @@ void readiness_read(struct service *service, const struct stores_state *stores,
 	ret->count = 0;
 	find_in_stores(stores, ret);
 	find_in_clock(service, ret);
-	find_quiet(service, ret);
+	find_read_only(service, ret);
 	find_in_sealing(service, &seen, ret);
 	find_in_chains(service, &gauges, ret);
 	find_in_signing(service, ret);

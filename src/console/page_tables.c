@@ -9,7 +9,7 @@ const char *const console_sections[] = {"/",         "/channels", "/keys",  "/li
                                         "/money",    "/usage",    "/users", "/account",
                                         "/sessions", "/passkeys", "/acts",  NULL};
 
-#define ACTS_FILTER "operation=?operation since=?since until=?until"
+#define AUDIT_LOG_FILTER "operation=?operation since=?since until=?until"
 
 const struct console_page console_pages[] = {
 	{.path = "/",
@@ -45,7 +45,7 @@ const struct console_page console_pages[] = {
      .section = "acts",
      .sources =
          (const struct console_source[]){
-			 {"acts", "audit list", "limit=50 after=?after " ACTS_FILTER, "act_id"}, {0}},
+			 {"acts", "audit list", "limit=50 after=?after " AUDIT_LOG_FILTER, "act_id"}, {0}},
      .more = audit_operations},
 	{.path = "/acts/{act}",
      .template = &page_act,
@@ -87,7 +87,7 @@ const struct console_form console_forms[] = {
 const struct console_export console_exports[] = {
 	{.path = "/acts",
      .operation = "audit list",
-     .arguments = ACTS_FILTER,
+     .arguments = AUDIT_LOG_FILTER,
      .columns =
          "at operation act_id account_id actor user email address claimed reason arguments before after "
          "made found outcome chain_hash seal signed_in_by",

@@ -93,7 +93,7 @@ static void forget_mails(struct service *service)
 		log_warning("mails_not_deleted", "cause", error_reason(&error, result));
 }
 
-static void forget_people(struct service *service)
+static void delete_expired_sessions(struct service *service)
 {
 	struct error error = {0};
 	int result = user_auth_delete_expired(service, &error);
@@ -152,7 +152,7 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 	check_bounds(housekeeping->service);
 	check_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
-	forget_people(housekeeping->service);
+	delete_expired_sessions(housekeeping->service);
 	forget_mails(housekeeping->service);
 	forget_forms(housekeeping->service);
 	forget_idempotency_keys(housekeeping->service);

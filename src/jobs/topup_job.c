@@ -21,22 +21,22 @@ int64_t topup_run(void *context, const atomic_bool *stopping)
 	if (read_only_is_active(topup->service))
 		return READ_ONLY_POLL_US;
 	struct service *service = topup->service;
-	struct error error = {0}, not_told = {0};
+	struct error error = {0}, first_error = {0};
 	int result = OK;
 	if (topup->decides)
 		result = service_decide_topups(service, store_now_us(service->store), stopping, &error);
 	/* Accounts whose payments are unknown must not delay the payments of others. */
 	if (result == ERR_NETWORK) {
-		not_told = error;
+		first_error = error;
 		result = OK;
 	}
 	while (!result && !atomic_load(stopping) && !read_only_is_active(service))
 		result = service_attempt_payment(service, topup->holder, &error);
 	if (!result || result == ERR_NOT_FOUND) {
-		if (!not_told.code)
+		if (!first_error.code)
 			return POLL_US;
-		result = not_told.code;
-		error = not_told;
+		result = first_error.code;
+		error = first_error;
 	}
 	log_warning("topup_interrupted", "error", error_code_text(result), "cause",
 	            error_reason(&error, result));

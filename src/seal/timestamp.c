@@ -460,14 +460,14 @@ static bool holds(const STACK_OF(X509) * certificates, const X509 *wanted)
 
 /* Parses the token, and the certificates of `path` that are not inside it. */
 static int read_external(struct slice token, struct slice path, SignedContent **ret_content,
-                         STACK_OF(X509) * *ret_beside, struct error *error)
+                         STACK_OF(X509) * *ret_external, struct error *error)
 {
 	int result = signed_content_parse_ber(token, ret_content, error);
 	if (!result)
-		result = certificates_read_der(path, ret_beside, error);
-	for (int i = !result ? sk_X509_num(*ret_beside) - 1 : -1; i >= 0; i--)
-		if (holds((*ret_content)->data->certificates, sk_X509_value(*ret_beside, i)))
-			X509_free(sk_X509_delete(*ret_beside, i));
+		result = certificates_read_der(path, ret_external, error);
+	for (int i = !result ? sk_X509_num(*ret_external) - 1 : -1; i >= 0; i--)
+		if (holds((*ret_content)->data->certificates, sk_X509_value(*ret_external, i)))
+			X509_free(sk_X509_delete(*ret_external, i));
 	return result;
 }
 

@@ -1072,8 +1072,8 @@ TEST_CASE(when_somebody_was_seen_outlasts_his_sessions)
 
 /* ---- audit log ---- */
 
-static size_t acts_of(struct fixture *fixture, const char *account_id, const char *operation,
-                      struct audit_record **ret)
+static size_t list_records(struct fixture *fixture, const char *account_id, const char *operation,
+                           struct audit_record **ret)
 {
 	struct audit_record_list list;
 	const struct audit_filter filter = {.account_id = slice_of(account_id),
@@ -1104,7 +1104,7 @@ TEST_CASE(coming_in_and_going_out_are_acts)
 	sign_in(fixture, "ana@example.org", "a");
 	assert_int_equal(find(fixture, "a", &session), OK);
 	assert_string_equal(session.signed_in_by, BY_OPERATOR_LINK);
-	assert_int_equal(acts_of(fixture, here, "sign in", &acts), 1);
+	assert_int_equal(list_records(fixture, here, "sign in", &acts), 1);
 	assert_true(says(&acts[0], "\"email\":\"ana@example.org\""));
 	assert_true(says(&acts[0], "\"address\":\"192.0.2.1\""));
 	assert_true(says(&acts[0], "\"signed_in_by\":\"operator_link\""));
@@ -1113,17 +1113,17 @@ TEST_CASE(coming_in_and_going_out_are_acts)
 	/* Another user then signs in with the same browser, for another account. */
 	assert_int_equal(link_for(fixture, "eva@example.org", "of eva", "browser", 0), OK);
 	assert_int_equal(take(fixture, "of eva", "browser", "a", "e", NOW), OK);
-	assert_int_equal(acts_of(fixture, here, "sign out", &acts), 1);
+	assert_int_equal(list_records(fixture, here, "sign out", &acts), 1);
 	assert_true(says(&acts[0], "\"email\":\"ana@example.org\""));
 	assert_true(says(&acts[0], session.session_id));
-	assert_int_equal(acts_of(fixture, there, "sign in", &acts), 1);
+	assert_int_equal(list_records(fixture, there, "sign in", &acts), 1);
 	assert_true(says(&acts[0], "\"signed_in_by\":\"link\""));
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(leave(fixture, "e"), OK);
-	assert_int_equal(acts_of(fixture, there, "sign out", &acts), 1);
+	assert_int_equal(list_records(fixture, there, "sign out", &acts), 1);
 	assert_true(says(&acts[0], "\"address\":\"192.0.2.9\""));
 	assert_true(says(&acts[0], "\"urgent\":true")); /* does not wait for a standby */
-	assert_int_equal(acts_of(fixture, here, "sign in", &acts), 1);
+	assert_int_equal(list_records(fixture, here, "sign in", &acts), 1);
 }
 
 TEST_CASE(the_operators_acts_on_a_user_are_on_each_of_his_accounts)
@@ -1143,10 +1143,10 @@ TEST_CASE(the_operators_acts_on_a_user_are_on_each_of_his_accounts)
 	struct store *acting = store_audited(store, &act);
 	assert_int_equal(store_make_link(acting, &grant, NULL), OK);
 	store_audited_end(acting);
-	assert_int_equal(acts_of(fixture, "", "user link", &acts), 2);
+	assert_int_equal(list_records(fixture, "", "user link", &acts), 2);
 	const char *accounts[] = {fixture->sample.account_id, fixture->other_id};
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(acts_of(fixture, accounts[i], "user link", &acts), 1);
+		assert_int_equal(list_records(fixture, accounts[i], "user link", &acts), 1);
 		assert_true(says(&acts[0], accounts[i]));
 		assert_false(says(&acts[0], accounts[1 - i]));
 		assert_false(says(&acts[0], "usr_"));

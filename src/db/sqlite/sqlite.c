@@ -178,7 +178,7 @@ static void sqlite_give(struct db_connection *base)
 /* ---- the driver ---- */
 
 /* The schema is checked before other threads get a connection. */
-static int sqlite_schema_is_there(struct db *base, struct error *error)
+static int sqlite_schema_checked(struct db *base, struct error *error)
 {
 	struct sqlite_db *db = sqlite_db(base);
 	db->has_schema = true;
@@ -218,7 +218,7 @@ const struct db_driver sqlite_driver = {
 	.registrar_count = sqlite_registrar_count,
 	.promise = sqlite_promise,
 	.ready = sqlite_ready,
-	.schema_is_there = sqlite_schema_is_there,
+	.schema_is_there = sqlite_schema_checked,
 	.take_writer = sqlite_take_writer,
 	.take_registrar = sqlite_take_registrar,
 	.take_reader = sqlite_take_reader,

@@ -1,7 +1,7 @@
 /* The append log of the embedded engine: events in insertion order, with the runs that index them
  * by chain (db/append_run.h). */
-#ifndef STORE_ARRIVALS_H
-#define STORE_ARRIVALS_H
+#ifndef STORE_EVENTS_APPEND_LOG_H
+#define STORE_EVENTS_APPEND_LOG_H
 
 #include "db/append_run.h"
 #include "store/store_internal.h"

@@ -1,7 +1,7 @@
 /* Cache of chain heads as left by the last batches. The embedded store is read only for heads that
  * are not cached or after another writer. One thread at a time. */
-#ifndef STORE_KEPT_HEADS_H
-#define STORE_KEPT_HEADS_H
+#ifndef STORE_EVENTS_HEAD_CACHE_H
+#define STORE_EVENTS_HEAD_CACHE_H
 
 #include "store/events/register_batch.h"
 

@@ -37,9 +37,9 @@ static int write_segment(struct db_connection *connection, const struct segment_
 {
 	assert(segment->first_sequence <= segment->last_sequence);
 	assert(segment->document.size > 0 && segment->nodes.size > 0);
-	bool of_acts = is_audit_chain(segment->chain);
-	int result = of_acts ? stage_audit_records(connection, segment, error)
-	                     : advance_chain(connection, segment, round, error);
+	bool is_audit = is_audit_chain(segment->chain);
+	int result = is_audit ? stage_audit_records(connection, segment, error)
+	                      : advance_chain(connection, segment, round, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -60,7 +60,7 @@ static int write_segment(struct db_connection *connection, const struct segment_
 	db_bind_integer(query, place);
 	int64_t inserted = 0;
 	result = db_execute(query, &inserted, error);
-	if (result || of_acts)
+	if (result || is_audit)
 		return result;
 	query = db_query(connection, "DELETE FROM unsealed_chains WHERE account = $1 AND chain = $2"
 	                             " AND EXISTS (SELECT 1 FROM chains c WHERE c.account = $1"

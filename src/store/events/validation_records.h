@@ -2,8 +2,8 @@
  * revocation information. Each object is stored once, whatever number of tokens need it. A token is
  * identified by the SHA-256 of its bytes, for both timestamps of a round. Nothing is ever removed.
  * Thread safe. */
-#ifndef STORE_VALIDATION_H
-#define STORE_VALIDATION_H
+#ifndef STORE_EVENTS_VALIDATION_RECORDS_H
+#define STORE_EVENTS_VALIDATION_RECORDS_H
 
 #include "base/validation_object.h"
 #include "store/store.h"

@@ -4,8 +4,8 @@
  * accounts. The store receives only SHA-256 digests of links and cookies. Lifetimes are chosen by
  * the caller (service/user_auth.h). Each change is one transaction. Thread safe. Results live in
  * the caller's arena. */
-#ifndef STORE_PEOPLE_H
-#define STORE_PEOPLE_H
+#ifndef STORE_PEOPLE_CONSOLE_USERS_H
+#define STORE_PEOPLE_CONSOLE_USERS_H
 
 #include "store/store.h"
 

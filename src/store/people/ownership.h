@@ -1,7 +1,7 @@
 /* Ownership: whether an object belongs to an account, by the identifiers of both. The authorization
  * of console users is based on it. Thread safe. */
-#ifndef STORE_HOLDERS_H
-#define STORE_HOLDERS_H
+#ifndef STORE_PEOPLE_OWNERSHIP_H
+#define STORE_PEOPLE_OWNERSHIP_H
 
 #include "store/store.h"
 

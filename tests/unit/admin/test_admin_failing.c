@@ -220,7 +220,7 @@ static bool is_among(const char *verbs, const char *operation)
 }
 
 /* Finds the newest audit record of that operation; empty if there is none. */
-static void newest_act(struct store *store, const char *operation, char act_id[ID_SIZE])
+static void newest_record(struct store *store, const char *operation, char act_id[ID_SIZE])
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, (size_t)1 << 20);
@@ -254,7 +254,7 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 	            strcmp(step->operation, "threshold create") == 0;
 	assert_int_equal(admin_writes_audit_log(operation), changes);
 	char before[ID_SIZE], after[ID_SIZE];
-	newest_act(admin->store, step->operation, before);
+	newest_record(admin->store, step->operation, before);
 	for (int at = 1;; STRIDE(at)) {
 		struct arena arena;
 		arena_init(&arena, (size_t)16 << 20);
@@ -283,7 +283,7 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 		/* A failure to write an audit record after the change is only logged. */
 		if (!failed || (!result && changes && !operation->behind)) {
 			arena_free(&arena);
-			newest_act(admin->store, step->operation, after);
+			newest_record(admin->store, step->operation, after);
 			if ((strcmp(before, after) != 0) != changes)
 				fail_msg("%s: the last act is %s, was %s", step->operation, after, before);
 			return;
@@ -327,7 +327,7 @@ TEST_CASE(administration_tells_its_faults)
 		                 strcmp(operation->name, "purchase page") == 0 ||
 		                 strcmp(operation->name, "passkey remove") == 0;
 		char act_id[ID_SIZE];
-		newest_act(admin.store, operation->name, act_id);
+		newest_record(admin.store, operation->name, act_id);
 		if (!elsewhere && (*act_id != 0) != (operation->changes || operation->behind))
 			fail_msg("%s %s an act", operation->name, *act_id ? "left" : "left no");
 	}

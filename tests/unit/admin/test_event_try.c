@@ -152,7 +152,7 @@ static int operate(struct office *office, const struct admin_caller *caller, con
 }
 
 /* Counts the audit records and stores the last one. */
-static size_t count_acts(struct office *office, struct arena *arena, struct json **ret_last)
+static size_t count_records(struct office *office, struct arena *arena, struct json **ret_last)
 {
 	struct audit_record_list acts;
 	struct audit_filter filter = {.operation = slice_of("event try"),
@@ -193,18 +193,18 @@ TEST_CASE(its_act_says_what_came_of_it)
 	hold(true);
 	seen.impatient = true;
 	assert_int_equal(operate(office, NULL, "late", &answer), OK);
-	assert_int_equal(count_acts(office, &arena, &act), 1);
+	assert_int_equal(count_records(office, &arena, &act), 1);
 	assert_came_of_it(act, NULL, NULL, "unknown");
 	seen.impatient = false;
 	hold(false);
 	struct event_tried late = try(office, "late", "{}", &answer);
 	assert_int_equal(operate(office, NULL, "late", &answer), OK);
-	assert_int_equal(count_acts(office, &arena, &act), 2);
+	assert_int_equal(count_records(office, &arena, &act), 2);
 	assert_came_of_it(act, NULL, late.event_id, NULL);
 	assert_int_equal(operate(office, NULL, "fresh", &answer), OK);
 	struct event_tried fresh = try(office, "fresh", "{}", &answer);
 	assert_true(fresh.replayed);
-	assert_int_equal(count_acts(office, &arena, &act), 3);
+	assert_int_equal(count_records(office, &arena, &act), 3);
 	assert_came_of_it(act, fresh.event_id, NULL, NULL);
 }
 
@@ -219,11 +219,11 @@ TEST_CASE(a_commit_that_failed_is_one_whose_outcome_is_unknown)
 	seen.failed = true;
 	assert_int_equal(operate(office, NULL, "failed", &answer), OK);
 	seen.failed = false;
-	assert_int_equal(count_acts(office, &arena, &act), 1);
+	assert_int_equal(count_records(office, &arena, &act), 1);
 	assert_came_of_it(act, NULL, NULL, "unknown");
 	seen.empty = true; /* a refused operation leaves no audit record */
 	assert_int_equal(operate(office, NULL, "refused", &answer), OK);
-	assert_int_equal(count_acts(office, &arena, &act), 1);
+	assert_int_equal(count_records(office, &arena, &act), 1);
 }
 
 TEST_CASE(who_has_lost_his_session_tries_nothing)
@@ -242,7 +242,7 @@ TEST_CASE(who_has_lost_his_session_tries_nothing)
 	arena_init(&arena, (size_t)1 << 20);
 	buf_init(&answer, 8192);
 	assert_int_equal(operate(office, &caller, "gone", &answer), ERR_FORBIDDEN);
-	assert_int_equal(count_acts(office, &arena, &act), 0);
+	assert_int_equal(count_records(office, &arena, &act), 0);
 	assert_int_equal(try(office, "gone", "{}", &answer).status, 201);
 }
 

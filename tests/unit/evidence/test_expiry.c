@@ -94,7 +94,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void assert_told(const char *wanted)
+static void assert_logged(const char *wanted)
 {
 	told[0] = '\0';
 	service_watch_expiry(&service);
@@ -105,20 +105,20 @@ TEST_CASE(test_each_is_told_from_the_bound_on_once_a_day)
 {
 	world.authorities_until_us[1] = NOW + 131 * US_PER_DAY;
 	world.now_us = NOW + 70 * US_PER_DAY;
-	assert_told("");
+	assert_logged("");
 	world.now_us += 1;
-	assert_told("present ");
-	assert_told("");
+	assert_logged("present ");
+	assert_logged("");
 	/* A certificate that comes close to its end on the same day is reported at once. */
 	world.authorities_until_us[1] = NOW + 100 * US_PER_DAY;
-	assert_told("clock1 ");
+	assert_logged("clock1 ");
 	world.now_us += US_PER_DAY - 1;
-	assert_told("");
+	assert_logged("");
 	world.now_us += 1;
-	assert_told("present clock1 ");
+	assert_logged("present clock1 ");
 	settings.signer_warn_before = 10 * US_PER_DAY;
 	world.now_us += US_PER_DAY;
-	assert_told("");
+	assert_logged("");
 }
 
 /* A replacement may expire as soon as the certificate before it, and the operator must learn that
@@ -126,16 +126,16 @@ TEST_CASE(test_each_is_told_from_the_bound_on_once_a_day)
 TEST_CASE(test_a_new_certificate_of_the_same_subject_is_told_of)
 {
 	world.authorities_until_us[1] = NOW + 10 * US_PER_DAY;
-	assert_told("clock1 ");
-	assert_told("");
+	assert_logged("clock1 ");
+	assert_logged("");
 	world.authorities_until_us[1] = NOW + 12 * US_PER_DAY;
-	assert_told("clock1 ");
-	assert_told("");
+	assert_logged("clock1 ");
+	assert_logged("");
 	/* A reported certificate is not reported again on the same day, however many there were. */
 	for (int i = 0; i < 2 * EXPIRING_MAX; i++) {
 		world.authorities_until_us[1]++;
-		assert_told("clock1 ");
-		assert_told("");
+		assert_logged("clock1 ");
+		assert_logged("");
 	}
 }
 

@@ -162,7 +162,7 @@ static void expect_accepted(void)
 	assert_int_equal(service_clock_ready(&service, NULL), OK);
 }
 
-static void expect_told(int count, enum log_level level, const char *event, const char *field)
+static void expect_logged(int count, enum log_level level, const char *event, const char *field)
 {
 	assert_int_equal(told.count, count);
 	assert_int_equal(told.level, level);
@@ -219,7 +219,7 @@ TEST_CASE(more_than_the_bound_is_refused_either_way)
 				continue;
 			}
 			expect_refused(cases[i].cause);
-			expect_told(1, LOG_ERROR, "clock_rejected", cases[i].cause);
+			expect_logged(1, LOG_ERROR, "clock_rejected", cases[i].cause);
 			assert_int_equal(world.asked, AUTHORITIES); /* another may agree */
 		}
 		assert_false(world.marked);
@@ -236,7 +236,7 @@ TEST_CASE(a_clock_that_is_set_right_is_relied_on)
 	world.off_us = SECOND;
 	clock_start_decide(&service);
 	expect_accepted();
-	expect_told(2, LOG_INFO, "clock_accepted", "agrees");
+	expect_logged(2, LOG_INFO, "clock_accepted", "agrees");
 	world.off_us = 3600 * SECOND; /* from here on other rules apply */
 	clock_start_decide(&service);
 	expect_accepted();
@@ -248,7 +248,7 @@ TEST_CASE(where_none_answers_registration_goes_on)
 	assert_true(world.marked);
 	assert_int_equal(world.state_at_mark, CLOCK_COMPARING); /* it is stored before the first one */
 	expect_accepted();
-	expect_told(1, LOG_WARNING, "clock_not_compared", "no timestamp authority");
+	expect_logged(1, LOG_WARNING, "clock_not_compared", "no timestamp authority");
 	ask_and_decide();
 	assert_int_equal(told.count, 1);
 	assert_int_equal(world.asked, AUTHORITIES);
@@ -260,7 +260,7 @@ TEST_CASE(where_none_answers_registration_goes_on)
 	assert_false(world.marked);
 	assert_int_equal(world.until_us, NOW + 7 * SECOND);
 	expect_accepted();
-	expect_told(2, LOG_INFO, "clock_compared", "agrees");
+	expect_logged(2, LOG_INFO, "clock_compared", "agrees");
 }
 
 TEST_CASE(one_that_answers_later_may_show_a_difference)
@@ -316,7 +316,7 @@ TEST_CASE(what_cannot_be_kept_is_no_outcome)
 	world.store_result = ERR_UNAVAILABLE;
 	ask_and_decide();
 	expect_refused("being compared");
-	expect_told(1, LOG_WARNING, "clock_comparison_not_recorded", "cause");
+	expect_logged(1, LOG_WARNING, "clock_comparison_not_recorded", "cause");
 	world.answers = 0;
 	ask_and_decide();
 	expect_refused("being compared");

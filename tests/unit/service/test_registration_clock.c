@@ -183,7 +183,7 @@ TEST_CASE(synchronization_counts_where_it_is_asked_for)
 	assert_int_equal(world.store_asked, 0);
 }
 
-static void expect_told(int count, enum log_level level, const char *event, const char *field)
+static void expect_logged(int count, enum log_level level, const char *event, const char *field)
 {
 	assert_int_equal(told.count, count);
 	assert_int_equal(told.level, level);
@@ -200,22 +200,22 @@ TEST_CASE(the_log_is_told_of_each_change_once)
 	world.synchronized = false;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(service_clock_synchronized(&service, NULL), ERR_CLOCK);
-		expect_told(1, LOG_ERROR, "clock_rejected", "not synchronized");
+		expect_logged(1, LOG_ERROR, "clock_rejected", "not synchronized");
 	}
 	world.now_us = NOW + BOUND + SECOND;
 	for (int i = 0; i < 2; i++) {
 		assert_true(service_watch_clock(&service));
-		expect_told(2, LOG_ERROR, "clock_rejected", "6 s ahead of the store's");
+		expect_logged(2, LOG_ERROR, "clock_rejected", "6 s ahead of the store's");
 	}
 	world.now_us = NOW;
 	for (int i = 0; i < 2; i++) {
 		assert_false(service_watch_clock(&service));
-		expect_told(3, LOG_INFO, "clock_accepted", "no longer ahead");
+		expect_logged(3, LOG_INFO, "clock_accepted", "no longer ahead");
 	}
 	world.synchronized = true;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(service_clock_synchronized(&service, NULL), OK);
-		expect_told(4, LOG_INFO, "clock_accepted", "it is synchronized");
+		expect_logged(4, LOG_INFO, "clock_accepted", "it is synchronized");
 	}
 }
 
@@ -223,14 +223,14 @@ TEST_CASE(a_chain_that_is_ahead_is_told_once_a_minute)
 {
 	struct registration refused = {.account = 12, .chain = 34};
 	assert_true(service_log_clock_refusal(&service, &refused));
-	expect_told(1, LOG_ERROR, "clock_behind_chain", "account=12 chain=34 ");
+	expect_logged(1, LOG_ERROR, "clock_behind_chain", "account=12 chain=34 ");
 	world.boot_us += 60 * SECOND - 1;
 	assert_true(service_log_clock_refusal(&service, &refused));
 	assert_int_equal(told.count, 1);
 	world.boot_us++;
 	refused.chain = 35;
 	assert_true(service_log_clock_refusal(&service, &refused));
-	expect_told(2, LOG_ERROR, "clock_behind_chain", "account=12 chain=35 ");
+	expect_logged(2, LOG_ERROR, "clock_behind_chain", "account=12 chain=35 ");
 }
 
 TEST_CASE(a_clock_that_is_ahead_is_no_chains_fault)
@@ -239,7 +239,7 @@ TEST_CASE(a_clock_that_is_ahead_is_no_chains_fault)
 	world.now_us = NOW + BOUND + 1;
 	for (int i = 0; i < 2; i++) {
 		assert_false(service_log_clock_refusal(&service, &refused));
-		expect_told(1, LOG_ERROR, "clock_rejected", "ahead of");
+		expect_logged(1, LOG_ERROR, "clock_rejected", "ahead of");
 	}
 }
 

@@ -149,7 +149,7 @@ static int list_purchases(void)
 	                            &error);
 }
 
-static int act_on_purchase(void)
+static int change_purchase(void)
 {
 	struct purchase_order order = {.act = PURCHASE_PAY, .sale_id = slice_of(purchase.sale_id)};
 	struct purchase_outcome outcome;
@@ -251,8 +251,8 @@ static const struct damage {
 	{"purchases",
      "currency",
      "currency",
-     {find_purchase, list_purchases, act_on_purchase, claim_payment}},
-	{"purchases", "state", "state", {find_purchase, list_purchases, act_on_purchase}},
+     {find_purchase, list_purchases, change_purchase, claim_payment}},
+	{"purchases", "state", "state", {find_purchase, list_purchases, change_purchase}},
 	{"payments", "action", "action", {claim_payment}},
 	{"payments", "state", "state", {claim_payment}},
 };

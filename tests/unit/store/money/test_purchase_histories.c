@@ -308,7 +308,7 @@ static void find_sale_id(struct history *history, int64_t number, char sale_id[I
 	db_give(reader);
 }
 
-static void step_act(struct history *history)
+static void step_action(struct history *history)
 {
 	if (history->model.purchase_count == 0)
 		return;
@@ -739,7 +739,7 @@ static void end_history(struct history *history)
 
 static void (*const steps[])(struct history *) = {
 	step_register, step_register,       step_register, step_register, step_register, step_register,
-	step_adjust,   step_create,         step_act,      step_act,      step_act,      step_decide,
+	step_adjust,   step_create,         step_action,   step_action,   step_action,   step_decide,
 	step_decide,   step_decide,         step_claim,    step_claim,    step_claim,    step_end,
 	step_end,      step_delay,          step_switch,   step_switch,   step_set,      step_withdraw,
 	step_account,  step_ask_for_refund,
