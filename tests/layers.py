@@ -97,7 +97,7 @@ def faults(root):
             yield f"{where}: {other}/{header} is private to its folder"
     for folder, public in PUBLIC.items():
         for header in sorted(public - used[folder]):
-            yield f"src/{folder}/{header} is called public, but nobody else includes it"
+            yield f"src/{folder}/{header} is public, but no other folder includes it"
 
 
 def beneath(folder, arrows):

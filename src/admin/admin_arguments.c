@@ -81,7 +81,7 @@ static int bad_number(const char *label, const struct admin_parameter *parameter
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_INTEGER, label, least, most, shown, NULL);
 	if (parameter->kind == ADMIN_CONTENT)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_CONTENT, label, least, most, NULL);
-	const char *but = parameter->kind == ADMIN_TEXT ? " but line feeds" : "";
+	const char *but = parameter->kind == ADMIN_TEXT ? " other than line feeds" : "";
 	return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_TEXT, label, least, most, but, NULL);
 }
 

@@ -164,7 +164,7 @@ static const char *explanation(const struct view *view)
 			"run <code>constancia verify</code> on your own computer.",
 			"Este es un registro de evidencia. Para verificarlo junto con los ficheros que "
 			"cubre, ejecute <code>constancia verify</code> en su propio ordenador.");
-	return TEXT(language, "The reason is given below. The file by itself attests nothing.",
+	return TEXT(language, "The reason is given below. The file alone attests nothing.",
 	            "El motivo se indica más abajo. El fichero por sí solo no acredita nada.");
 }
 

@@ -240,7 +240,7 @@ static void put_verdict(struct judging *judging)
 		const char *name, *text;
 	} sentences[] = {
 		{"code", "not_issued"},
-		{"en", "NOT VALID: this service did not issue this file, whoever signed it."},
+		{"en", "NOT VALID: this service did not issue this file, regardless of who signed it."},
 		{"es",
 	     "NO VÁLIDO: este servicio no ha emitido este fichero, con independencia de quién lo haya "
 	     "firmado."},

@@ -114,7 +114,7 @@ def upgraded_while_running(root, package, older, settings, environment, groups="
 
 def judge_settings(root, package, older):
     words, started = upgraded_while_running(root, package, older, SETTINGS, {})
-    verdict(started == ["try-restart constancia.service"], "settings that are good: the running one starts anew",
+    verdict(started == ["try-restart constancia.service"], "valid settings: the running service restarts",
             f"{words}\n{started}")
     words, started = upgraded_while_running(root, package, older, SETTINGS + "[rate]\nlive = many\n", {})
     verdict(started == [] and "rate.live" in words and "was not started anew" in words,
@@ -150,7 +150,7 @@ def judge_upgrades(root, package, older):
     with_systemd(root, True)
     code, words = install(root, package)
     calls = asked(root)
-    verdict(code == 0 and "try-restart constancia.service" in calls, "an upgrade of the same schema starts anew",
+    verdict(code == 0 and "try-restart constancia.service" in calls, "an upgrade of the same schema restarts it",
             f"{words}\n{calls}")
     verdict(any("daemon-reload" in call for call in calls[:calls.index("try-restart constancia.service")])
             if "try-restart constancia.service" in calls else False, "after systemd has read the new unit", calls)
@@ -194,7 +194,7 @@ def judge_a_round(root, package, older):
         key = administer(root, "key", "create", "--channel", channel["channel_id"], "--mode", "live")["key"]
         base = "http://127.0.0.1:8080/v1"
         code, words = root.run("constancia", "config", "check", "--config", CONFIG, user=user)
-        verdict(code == 0, "config check has nothing to say beside it, as an upgrade asks", words)
+        verdict(code == 0, "config check reports nothing while the service runs, as an upgrade requires", words)
         code, words = install(root, older / "constancia_0.0.2.deb")
         verdict(code == 0 and root.run("constancia", "serve")[1].startswith('{"version":"0.0.2"'),
                 "programs of another schema come while it runs", words)

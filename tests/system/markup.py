@@ -63,7 +63,7 @@ class Page(html.parser.HTMLParser):
         self.close()
         assert not self.open, f"not closed: {self.open}"
         twice = [one for one in self.ids if self.ids.count(one) > 1]
-        assert not twice, f"ids that stand twice: {twice}"
+        assert not twice, f"repeated ids: {twice}"
         assert self.headings == 1 and self.title.strip(), f"{self.headings} h1, title '{self.title}'"
         for name, target in self.pointers:
             assert target in self.ids, f"{name}={target} points at nothing"

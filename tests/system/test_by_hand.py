@@ -476,7 +476,7 @@ def test_a_revocation_that_the_archive_shows_is_found(world, archives, tmp_path)
         shutil.copy(pki.write_list(issuer), lists)
     assert told("brief", now, now) == "good"
     assert told("gone", now + 60, now + 60) == "revoked"
-    assert told("gone", now - HOUR, now + HOUR) == "revoked", "whoever had the key wrote the time"
+    assert told("gone", now - HOUR, now + HOUR) == "revoked", "the holder of the key wrote the time"
     assert told("gone", now - HOUR, now - HOUR) == "good", "what was before is proven by something else"
     assert told("older", now - HOUR, now + HOUR) == "good", "for a reason that leaves the past"
     assert told("older", now + 60, now + HOUR) == "revoked"

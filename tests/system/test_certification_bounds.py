@@ -50,7 +50,7 @@ def test_what_does_not_verify_is_never_handed_out(tmp_path, cause):
         service.start()
         accepted = channel.live.certify(seq_from=2, seq_to=2).expect(202).json
         identifier = accepted["certification_id"]
-        eventually(lambda: len(lines(service, "certification_delayed")) >= 3, "it is tried again")
+        eventually(lambda: len(lines(service, "certification_delayed")) >= 3, "it is retried")
         told = lines(service, "certification_delayed")[-1]
         assert told["level"] == "warning" and "does not verify" in told["cause"]
         record = channel.live.certification(identifier)

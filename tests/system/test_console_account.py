@@ -86,7 +86,7 @@ def test_a_channel_beyond_the_bound_is_refused_on_the_page(service, account, own
     owner.get("/console/").send("/console/language", language="es")
     owner.get("/console/channels").send("/console/channels/open", name="Two", declarant="Me", modality="content")
     assert owner.status == 400 and "no puede tener más canales: su máximo es" in owner.text()
-    assert 'value="Two"' in owner.body, "what was typed stands there"
+    assert 'value="Two"' in owner.body, "the field keeps what was typed"
 
 
 @pytest.mark.parametrize("role", ["developer", "accountant", "reader"])

@@ -320,11 +320,11 @@ def test_a_service_that_is_quiet_says_so_on_the_page(start):
     developer = new_developer(service, channel.account_id)
     developer.get(f"{NEW}?channel={channel.id}&seq_from=1&seq_to=2")
     service.admin("store", "quiet", "--reason", "a drill")
-    eventually(lambda: service.metric("quiet") == 1, "it is quiet")
+    eventually(lambda: service.metric("quiet") == 1, "the store is a read-only copy")
     with pytest.raises(AssertionError):
         developer.send(ASK)  # a visitor expects no 5xx
     assert developer.status == 503 and 'id="said"' in developer.body
-    assert re.search(r'id="seq_to"[^>]* value="2"', developer.body), "his form is there still"
+    assert re.search(r'id="seq_to"[^>]* value="2"', developer.body), "the form is still shown"
     told, = service.logged(lambda line: line.get("event") == "request_failed")
     assert told["incident_id"].startswith("inc_") and told["code"] == "temporarily_unavailable"
     service.admin("store", "wake", "--reason", "it is over")

@@ -219,7 +219,7 @@ def test_what_is_not_sealed_waits_and_a_content_that_is_lost_is_told(start):
         said = damage(service, change)
         page = reader.get(page_of(event))
         assert page.status == 200 and "This page does not check the content" in page.text() and "a lie" not in page.body
-        assert not said(), "a page does not look at what is kept apart"
+        assert not said(), "a page does not check quarantined content"
         assert reader.get(f"{page_of(event)}/content").status == 404 and "a lie" not in reader.body
         assert told in reader.text()
         eventually(lambda: said() == [("error", event["event_id"], state)], "the operator is reported")
@@ -279,7 +279,7 @@ def test_in_spanish(service, filled):
 
 def checks(browser, count=5):
     browser.click("#verify_now button")
-    browser.until(lambda: len(browser.texts("ol.checks li[class]")) == count, "all is told")
+    browser.until(lambda: len(browser.texts("ol.checks li[class]")) == count, "all checks are shown")
     return browser.run("return Object.fromEntries([...document.querySelectorAll('[data-check]')]"
                        ".map(line => [line.dataset.check, line.className]))")
 
@@ -353,7 +353,7 @@ def test_why_an_authority_fails_is_the_operators(start, tmp_path):
     channel = service.new_channel()
     event = channel.live.register({"n": 1}).expect(201).json
     eventually(lambda: "fails: HTTP 500" in
-               service.admin("event", "show", event["event_id"])["seal"]["waits_for"], "the operator is told")
+               service.admin("event", "show", event["event_id"])["seal"]["waits_for"], "the operator sees the reason")
     page = visitor(service, channel.account_id).get(page_of(event))
     assert "next sealing round" in page.text() and "HTTP 500" not in page.body and "fails" not in page.body
     channel.close()

@@ -30,7 +30,7 @@ def test_the_page_of_a_link_tells_nothing_before_its_button(service):
         pages.append(re.sub("[0-9a-f]{64}", "", visitor.body))
     assert pages[0] == pages[1]
     assert visitor.get(f"/console/enter?link={secrets.token_hex(32)}&x=%").status == 400
-    assert visitor.headers["referrer-policy"] == "strict-origin", "what is refused tells it neither"
+    assert visitor.headers["referrer-policy"] == "strict-origin", "a refusal does not reveal it either"
     assert visitor.get("/console/sign-in").headers["referrer-policy"] == "same-origin"
 
 
@@ -85,7 +85,7 @@ def test_a_user_leaves_an_account_by_himself(service):
     assert (act["operation"], act["actor"], act["email"]) == ("user leave", "user", email)
     boss.get("/console/sessions").send("/console/users/leave")
     assert boss.status == 400 and "last owner" in boss.text()
-    assert signed_in(service, email).status == 200, "his own account is still his"
+    assert signed_in(service, email).status == 200, "the user still has the account"
 
 
 def test_everybody_sees_and_ends_all_sessions_of_his_own(service):

@@ -204,7 +204,7 @@ def test_a_challenge_is_answered_once_and_in_its_own_browser(service, email):
     assert is_refused(thief)
     asked(thief)
     thief.post("/console/passkey", {"token": thief.get("/console/sign-in").token(), **handed}, **SAME)
-    assert is_refused(thief), "nor for a challenge of his own"
+    assert is_refused(thief), "nor with a challenge of the thief's own"
     kept = dict(visitor.cookies)
     visitor.post("/console/passkey", {**fields, **handed}, **SAME)
     assert visitor.status == 303

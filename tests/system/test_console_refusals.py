@@ -113,7 +113,7 @@ def test_a_user_has_one_rate_from_wherever_he_comes(start):
     own = other.get("/console/users").own_fields()
     other.post("/console/language", {**own, "language": "es", "next": "/console/users"},
                **{"X-Forwarded-For": "192.0.2.200"}, **SAME)
-    assert other.status == 303, "somebody else's is his own"
+    assert other.status == 303, "the rate of another user is separate"
 
 
 @pytest.mark.parametrize("method, path, body, status", [

@@ -39,7 +39,7 @@ def completed(channel, key, last):
 def told(receiver, certification):
     eventually(lambda: certification in [one.data.get("certification_id")
                                          for one in receiver.deliveries],
-               f"{certification} is told of", patience=120)
+               f"{certification} is reported", patience=120)
 
 
 def stuck(fleet, table):
@@ -71,7 +71,7 @@ def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how
             assert named(worker) in found
             sealed(kept, accepted(kept, "still")["event_id"])
             not_done(fleet, "key", "revoke", lost.live_key["key_id"], "--reason", "stolen")
-            assert stuck(fleet, "acts") == [], "urgent acts of others would wait after it"
+            assert stuck(fleet, "acts") == [], "urgent changes of others would wait after it"
             done(fleet, "key", "revoke", kept.test_key["key_id"], "--reason", "stolen")
         for one in (lost, kept):
             assert accepted(one, "first")["chain_hash"] == first[one]["chain_hash"]

@@ -328,7 +328,7 @@ def goes_on(load, by=5):
     """Each client is acknowledged some more."""
     before = [len(one.receipts) for one in load]
     eventually(lambda: all(one.failure or len(one.receipts) >= count + by for one, count in zip(load, before)),
-               "registrations go on", patience=120)
+               "registrations continue", patience=120)
 
 
 @pytest.fixture

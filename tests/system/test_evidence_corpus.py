@@ -20,7 +20,7 @@ CASES_MIN = 300
 UNKNOWN = {
     "record": "check_record.py knows the RFC's rules alone: neither roots of certificates nor whose an event is",
     "container": "no second verifier reads containers: what is inside is of the other kinds",
-    "documents": "several kinds at once: each is judged by itself",
+    "documents": "several kinds at once: each is judged separately",
 }
 BATCHES = 16  # tests of about as many cases each
 

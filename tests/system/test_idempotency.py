@@ -76,7 +76,7 @@ def test_the_same_key_and_range_answer_the_same_certification(charging):
     assert done["status"] == "completed" and done["report_url"]
     assert channel.live.download(done["report_url"]).status == 200
     spanish = ask(channel.live, "a", language="es").expect(202).json
-    assert spanish["report_url"] != done["report_url"], "in the language of who asks now"
+    assert spanish["report_url"] != done["report_url"], "in the language of the present request"
     assert identifiers(channel.live) == [first["certification_id"]]
     assert channel.live.balance()["balance"] == 100 - FEE
     # Another key of the channel is as good; another chain's has nothing to do with it.

@@ -222,7 +222,7 @@ def test_a_flood_of_requests_without_a_key_is_counted(start):
         stranger.get("/v1/channel").expect(401)
     known = service.new_channel()
     answer = known.live.get("/v1/events/none").expect(404)
-    assert line_of(service, answer)["key_id"], "who has a key is found"
+    assert line_of(service, answer)["key_id"], "the holder of a key is found"
     assert service.stop() == 0
     lines = [line for line in service.log_lines() if line["event"] == "request" and line["status"] == 401]
     counted = [line for line in service.log_lines() if line["event"] == "requests_omitted"]

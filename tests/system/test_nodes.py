@@ -57,7 +57,7 @@ def test_administration_at_one_node_is_in_force_at_the_other(fleet):
     assert there.register().expect(201).json["config_version"] == 2
     first.admin("store", "quiet", "--reason", "to be looked at")
     eventually(lambda: there.register().status == 503, "the other node sees the mark")
-    eventually(lambda: fleet.nodes[1].metric("quiet") == 1, "and tells it")
+    eventually(lambda: fleet.nodes[1].metric("quiet") == 1, "and reports it")
     fleet.nodes[1].admin("store", "wake")
     here = first.client(channel.live_key["key"])
     eventually(lambda: here.register().status == 201, "the first sees that it is gone")

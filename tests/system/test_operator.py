@@ -532,14 +532,14 @@ def test_the_end_of_an_authority_s_certificate_is_told_before(tmp_path, world):
         channel = service.new_channel()
         channel.live.sealed(channel.live.register({"n": 1}).expect(201).json["event_id"])
         eventually(lambda: "the certificate of a timestamp authority (CN=ending" in
-                   service.ready(), "it is told")
+                   service.ready(), "it is reported")
         (line,) = eventually(lambda: told(node, "certificate_expiring"), "so does the log")
         assert "CN=ending" in line["subject"] and line["level"] == "warning"
         until = node.metric("authority_expires_timestamp_seconds")
         assert abs(until - time.time() - 20 * DAY) < 3600
         # The level of its timestamps is reported once it has given one.
         levels = eventually(lambda: len(told(node, "validation_data")) == 2 and
-                            told(node, "validation_data"), "the levels are told")
+                            told(node, "validation_data"), "the levels are logged")
         assert {line["of"]: line["signature_level"] for line in levels} == {"signer": "LTA",
                                                                             ending.url: "LTA"}
         assert node.stop() == 0

@@ -110,7 +110,7 @@ def test_a_standby_that_is_back_is_missed_until_it_is_seen(cluster, fleet, node)
         eventually(lambda: node.metric("store_replicas") == 0, "it sees that none is there")
         assert node.metric("store_replicas_required") == 1
         eventually(lambda: told() == (503, ["0 synchronous standbys are connected, store.require_replicas asks for 1"]),
-                   "it is the reason, and told once")
+                   "it is the reason, and logged once")
         holding.start()
         eventually(lambda: cluster.primary.number(f"SELECT count(*) {held}", fleet.database), "it is locked")
     finally:
@@ -171,7 +171,7 @@ def test_a_stolen_key_is_stopped_while_the_standby_is_away(cluster, fleet, node,
         cluster.standby.start() if away == "stopped" else cluster.standby.thaw()
     node.wait("/readyz")
     eventually(lambda: node.run("account", "show", channel.account_id).returncode == 0 and
-               accepted(channel, f"back-{away}"), "all goes on")
+               accepted(channel, f"back-{away}"), "the service continues")
     act = node.admin("audit", "list", "--operation", "key revoke", "--limit", "1")["data"][0]
     assert act["arguments"]["key"] == stolen["key_id"] and act["reason"] == "stolen"
     again = node.admin("key", "revoke", other["key_id"])
@@ -247,7 +247,7 @@ def test_an_invitation_in_doubt_keeps_no_user_from_being_removed(cluster, fleet,
         assert node.admin("user", "list", "--account", account)["data"] == []
     finally:
         cluster.standby.thaw()
-    eventually(lambda: node.admin("user", "list", "--account", other)["data"], "he is invited")
+    eventually(lambda: node.admin("user", "list", "--account", other)["data"], "the user is invited")
 
 
 def test_who_signs_out_waits_for_no_standby(cluster, fleet, node, channel):
@@ -285,7 +285,7 @@ def test_who_is_being_made_an_owner_can_be_removed(cluster, fleet, node, channel
         cluster.standby.thaw()
     node.wait("/readyz")
     eventually(lambda: node.run("user", "invite", "--email", words[0], *words[1:], "--role", "reader"
-                                ).returncode == 0, "all goes on")
+                                ).returncode == 0, "the service continues")
     assert node.admin("user", "role", *words, "--role", "owner")["replicated"] is True
     fleet.check()
 

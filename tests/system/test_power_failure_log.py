@@ -172,7 +172,7 @@ def test_what_is_moved_while_nobody_registers_is_on_the_disk_before_the_log_begi
         box.register().expect(201)
         return turn_of_log(box) != turn
 
-    eventually(begins_anew, "the log begins again")
+    eventually(begins_anew, "the write-ahead log is reset")
     box.cut()
     box.start()
     load.check(box)

@@ -474,7 +474,7 @@ def test_a_notice_that_is_not_the_providers_changes_nothing(shop, provider):
     assert provider.deliver(event, secret="whsec_other") == 400
     assert provider.deliver(event, signed_at=int(time.time()) - 400) == 400
     less = dict(event, data={"object": {**event["data"]["object"], "amount_received": 999}})
-    assert provider.deliver(less) == 200  # it is not wanted again, and an operator is told
+    assert provider.deliver(less) == 200  # it is not wanted again, and the operator is notified
     assert purchase(shop, "show", made)["state"] == "pending"
     shop.logged(lambda line: line["event"] == "payment_not_applied")
     assert provider.deliver(event) == 200

@@ -336,7 +336,7 @@ def test_an_address_has_one_file_checked_at_a_time_and_few_in_a_second(start, fi
     slow.putheader("Content-Length", str(len(body)))
     slow.putheader("Expect", "100-continue")
     slow.endheaders()
-    assert slow.sock.recv(1000).startswith(b"HTTP/1.1 100 "), "its turn begins before this answer"
+    assert slow.sock.recv(1000).startswith(b"HTTP/1.1 100 "), "its processing begins before this answer"
     slow.send(body[:1000])
     eventually(lambda: (answer := check(Client(service), b"x")).status == 429 and "Another file" in answer.message,
                "it is one at a time")

@@ -230,7 +230,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_is_not_quiet(backup, tmp_p
                               timeout=60, check=False)
         if copy.store.path.exists():
             came += 1
-            shutil.copy(copy.store.path, tmp_path / "looked.db")  # with no log beside it
+            shutil.copy(copy.store.path, tmp_path / "looked.db")  # without its write-ahead log
             with contextlib.closing(sqlite3.connect(tmp_path / "looked.db")) as found:
                 ((value,),) = found.execute("SELECT value FROM settings WHERE name = 'quiet'")
             assert "restored from the backup" in value

@@ -104,4 +104,4 @@ def test_the_documentation_shows_the_examples_as_they_are():
     assert present == set(LANGUAGES)
     for name in LANGUAGES:
         source = pathlib.Path(EXAMPLES / name).read_text(encoding="utf-8")
-        assert f"\n{source}```\n" in text, f"docs/integrate/webhooks.md does not show {name} as it is"
+        assert f"\n{source}```\n" in text, f"docs/integrate/webhooks.md does not show {name} unchanged"

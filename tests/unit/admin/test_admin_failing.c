@@ -329,7 +329,7 @@ TEST_CASE(administration_tells_its_faults)
 		char act_id[ID_SIZE];
 		newest_record(admin.store, operation->name, act_id);
 		if (!elsewhere && (*act_id != 0) != (operation->changes || operation->behind))
-			fail_msg("%s %s an act", operation->name, *act_id ? "left" : "left no");
+			fail_msg("%s %s an audit record", operation->name, *act_id ? "left" : "left no");
 	}
 	office_close(&office);
 }
