@@ -157,8 +157,8 @@ int db_check_reachable(struct db_connection *connection, int64_t account, struct
 int db_fail(struct db_connection *connection, const struct error *error);
 
 /* Waits until every transaction that wrote before the call is committed and visible, or rolled
- * back. A commit that waits for its standby is neither. Writes a transaction of its own, replicated
- * like any commit. ERR_UNAVAILABLE: some are still pending. */
+ * back; a commit that still waits for a standby is pending. Writes a transaction of its own,
+ * replicated like any commit. ERR_UNAVAILABLE: some are still pending. */
 int db_await_writes(struct db *db, struct error *error) MUST_CHECK;
 
 /* Takes the writer. Blocks in FIFO order until the connection is free. Never fails. */

@@ -1,4 +1,4 @@
-/* The check of files that somebody hands in, and the roots for it. */
+/* Verification of uploaded files, and the trusted roots for it. */
 #ifndef ISSUE_CHECK_FILE_H
 #define ISSUE_CHECK_FILE_H
 

@@ -68,7 +68,7 @@ int issue_collect_inside(void *context, struct validation_set *set, struct error
 	return collect(context, true, set, error);
 }
 
-/* ---- what a report says of its own signature ---- */
+/* ---- statements of a report about its own signature ---- */
 
 static bool lasts(const struct issue_job *work)
 {

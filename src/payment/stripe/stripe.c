@@ -474,8 +474,8 @@ static void charge_form(const struct payment_order *order, struct buf *form)
 	field(form, "metadata[attempt]", order->idempotency_key);
 }
 
-/* Stripe stores the first answer to a key, including its own errors, and repeats it whatever became
- * of the payment. Then the call is over, and the payment itself can be looked up. */
+/* Stripe stores the first response to a key, including its own errors, and replays it regardless of
+ * the payment's state. Repeating the call is then useless; the payment itself can be queried. */
 static bool is_stale(const struct http_answer *answer)
 {
 	return slice_is(http_answer_header(answer, "Idempotent-Replayed"), "true") &&
