@@ -192,7 +192,7 @@ static const struct admin_value *find_value(const struct admin_call *call, const
 	for (size_t i = 0; (parameter = admin_parameter_at(call->operation, i)); i++)
 		if (strcmp(parameter->name, name) == 0)
 			return &call->values[i];
-	assert(!"an operation asked for a parameter that it does not have");
+	assert(false && "an operation asked for a parameter that it does not have");
 	return NULL;
 }
 

@@ -74,7 +74,7 @@ static int allow(scmp_filter_ctx filter, const struct confine_call *call)
 	switch (call->condition) {
 	case CONFINE_OWN_PROCESS:
 		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
-		                        SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+		                        SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 	case CONFINE_NOT_EXECUTABLE:
 		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
 		                        SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));

@@ -230,7 +230,7 @@ static void draw_ops(struct drawing *drawing, const struct scope *scope,
 			else
 				draw_ops(drawing, scope, op + 1 + op->then, op->otherwise);
 			break;
-		case TEMPLATE_END: assert(!"within a page"); break;
+		case TEMPLATE_END: assert(false && "within a page"); break;
 		}
 	}
 }

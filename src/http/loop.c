@@ -313,7 +313,8 @@ static bool watch(struct loop *loop, int descriptor, uint32_t events)
 	return epoll_ctl(loop->poll_descriptor, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
-static void log_library(void *context, const char *format, va_list list)
+__attribute__((format(printf, 2, 0))) static void log_library(void *context, const char *format,
+                                                              va_list list)
 {
 	char text[256];
 	vsnprintf(text, sizeof text, format, list);

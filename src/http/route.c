@@ -54,7 +54,7 @@ const struct route public_routes[] = {
 	{"/console/money/buy", {&operation_console, &operation_console_call}, "GET, HEAD, POST"},
 	{"/console/try/send", {&operation_console, &operation_console_try}, "GET, HEAD, POST"},
 	{"/console/{*}", {&operation_console, &operation_console_form}, "GET, HEAD, POST"},
-	{NULL},
+	{.pattern = NULL},
 };
 
 const size_t public_route_count = sizeof public_routes / sizeof *public_routes - 1;
@@ -65,7 +65,7 @@ const struct route operators_routes[] = {
 	{"/livez", {&operation_live}, GET_ONLY},
 	{"/readyz", {&operation_ready}, GET_ONLY},
 	{"/metrics", {&operation_metrics}, GET_ONLY},
-	{NULL},
+	{.pattern = NULL},
 };
 
 static bool match(const char *pattern, struct slice path, struct slice arguments[2])

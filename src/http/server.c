@@ -92,15 +92,15 @@ static bool start_workers(struct http_server *server)
 		size_t workers, of_one;
 		int niceness;
 	} pools[LANE_COUNT] = {
-		[LANE_READERS] = {3, 2},
-		[LANE_OPERATORS] = {2, 2},
-		[LANE_KEYS] = {2, 2},
+		[LANE_READERS] = {3, 2, 0},
+		[LANE_OPERATORS] = {2, 2, 0},
+		[LANE_KEYS] = {2, 2, 0},
 		[LANE_CONTENT] = {content, content - content / 5, CONTENT_NICE},
 		[LANE_CHECKS] = {1, 1, BODIES_NICE},
 		[LANE_BODIES] = {bodies, bodies / 2, BODIES_NICE},
-		[LANE_FORMS] = {4, 2},
-		[LANE_TEST_EVENTS] = {1, 1},
-		[LANE_EXTERNAL] = {4, 2},
+		[LANE_FORMS] = {4, 2, 0},
+		[LANE_TEST_EVENTS] = {1, 1, 0},
+		[LANE_EXTERNAL] = {4, 2, 0},
 	};
 	bool started = true;
 	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++) {

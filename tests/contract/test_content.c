@@ -514,8 +514,8 @@ TEST_CASE(test_own_names_are_known)
 	                                     "swept/event/aa/0123456789abcdefghijklmnopqrst",
 	                                     "issued/a/b/aa/0123456789abcdefghijklmnopqrst",
 	                                     CONTENT_MARKER,
-	                                     "event/aa/w123456789"
-	                                     "abcdefghijklmnopqrst",
+	                                     ("event/aa/w123456789"
+	                                      "abcdefghijklmnopqrst"),
 	                                     ""};
 	static const char *const areas[] = {"event", "issued", "issued/CERT-2026-0000001"};
 	char name[CONTENT_NAME_MAX];

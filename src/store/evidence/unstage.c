@@ -38,8 +38,8 @@ static int unstage_block(struct db_connection *connection, int64_t stamp, int64_
 		" WHEN record > 1 THEN 'lost' ELSE 'first' END, $3, 0, 0 FROM evidence_chains"
 		" WHERE stamp = $1 AND place / 1024 = $2 ON CONFLICT DO NOTHING",
 		"DELETE FROM evidence_chains WHERE stamp = $1 AND place / 1024 = $2",
-		"UPDATE tokens_at_rest SET stamp = NULL, place = NULL"
-		" WHERE stamp = $1 AND place / 1024 = $2",
+		("UPDATE tokens_at_rest SET stamp = NULL, place = NULL"
+	     " WHERE stamp = $1 AND place / 1024 = $2"),
 		"DELETE FROM archive_timestamp_blocks WHERE stamp = $1 AND block = $2",
 	};
 	int result = OK;

@@ -367,8 +367,8 @@ int store_count_deliveries(struct store *store, struct delivery_counts *ret, str
 	static const char *const parts[] = {WAITING
 	                                    " AND e.disabled_at IS NULL AND e.next_at IS NOT NULL",
 	                                    WAITING " AND e.disabled_at IS NOT NULL",
-	                                    "SELECT count(*) AS account FROM {webhook_endpoints}"
-	                                    " WHERE deleted_at IS NULL AND disabled_by = 'failures'"};
+	                                    ("SELECT count(*) AS account FROM {webhook_endpoints}"
+	                                     " WHERE deleted_at IS NULL AND disabled_by = 'failures'")};
 	int64_t counts[sizeof parts / sizeof *parts];
 	bool distributed;
 	int result =

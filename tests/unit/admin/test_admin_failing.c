@@ -205,7 +205,7 @@ static struct slice member_of(struct arena *arena, struct slice text, const char
 		fail_msg("no JSON: %.*s", (int)text.size, text.data);
 	const struct json *list = json_member(document, "data");
 	const struct json *first = list ? list->first : document;
-	struct slice value;
+	struct slice value = {0};
 	if (!first || !json_get_text(first, member, &value))
 		fail_msg("no %s: %.*s", member, (int)text.size, text.data);
 	return value;

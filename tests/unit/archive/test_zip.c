@@ -171,8 +171,8 @@ TEST_CASE(other_shapes_are_refused)
 {
 	static const char *const makers[] = {
 		/* two entries of one name */
-		"import warnings;warnings.simplefilter('ignore');"
-		"z.writestr(i('a'),b'1');z.writestr(i('a'),b'1')",
+		("import warnings;warnings.simplefilter('ignore');"
+	     "z.writestr(i('a'),b'1');z.writestr(i('a'),b'1')"),
 		"n=i('a');n.compress_type=8;z.writestr(n,b'1'*99)",
 		"n=i('a');n.extra=b'ab\\0\\0';z.writestr(n,b'1')",
 		"n=i('a');n.comment=b'x';z.writestr(n,b'1')",

@@ -305,8 +305,8 @@ TEST_CASE(test_memory_limit)
 	static const char *const texts[] = {
 		"[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]",
 		"[\"a long string with an escape \\n that has to be copied and does not fit into it\"]",
-		"{\"n\":1,\"m\":1,\"l\":1,\"k\":1,\"j\":1,\"i\":1,\"h\":1,\"g\":1,\"f\":1,\"e\":1,\"d\":1,"
-		"\"c\":1,\"b\":1,\"a\":1}",
+		("{\"n\":1,\"m\":1,\"l\":1,\"k\":1,\"j\":1,\"i\":1,\"h\":1,\"g\":1,\"f\":1,\"e\":1,\"d\":1,"
+	     "\"c\":1,\"b\":1,\"a\":1}"),
 	};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		int result = ERR_NO_MEMORY;

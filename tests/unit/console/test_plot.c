@@ -203,8 +203,8 @@ static const char *const hostile[] = {
 	"]]>&amp;&#60;'`",
 	"\xff\xfe\x80",
 	"a\x01\x02\x7f",
-	"\xe2\x80\xae"
-	"txt.exe",
+	("\xe2\x80\xae"
+     "txt.exe"),
 	"",
 	"a name that goes on and on and on, longer than any legend has room for, ñññññññññññ"};
 
@@ -369,8 +369,8 @@ TEST_CASE(what_is_not_there_is_not_drawn)
 		"{}",
 		"{\"state\":{}}",
 		"{\"state\":null}",
-		"{\"state\":{\"events\":{\"channels\":[]},\"credits\":{\"balances\":[]},"
-		"\"limits\":[]}}",
+		("{\"state\":{\"events\":{\"channels\":[]},\"credits\":{\"balances\":[]},"
+	     "\"limits\":[]}}"),
 	};
 	for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
 		BUF_AUTO struct buf out;

@@ -81,8 +81,8 @@ static const char *const hostile_values[] = {
 	"../../admin?x=y#z",
 	"a&lt;b&#60;c&amp",
 	"{{name}} \x01\x02\x03 ${name}",
-	"\xe2\x80\xae"
-	"gnp.exe\xe2\x81\xa6\xe2\x80\x8b\xef\xbb\xbf",
+	("\xe2\x80\xae"
+     "gnp.exe\xe2\x81\xa6\xe2\x80\x8b\xef\xbb\xbf"),
 	"line\r\nSet-Cookie: a=b\n\ttab",
 	"\xf3\xa0\x80\xa1",
 	"`<!-- \\u003cscript\\u003e",
@@ -143,8 +143,8 @@ TEST_CASE(test_places)
 		"/console/things/a%2Fb%3Fc%26d%3D%22%3C%E2%80%AE%00%C3%A9/edit?q=a%2Fb%3Fc%26d%3D",
 		"<textarea name=\"b\">\na/b?c&amp;d=&quot;&lt;\xe2\x80\xae‹U+0000›é</textarea>",
 		"<a href=\"#\"",
-		"<input type=\"hidden\" name=\"token\" value=\"T0\"><input type=\"hidden\" name=\"in_account\""
-		" value=\"acc_0\">",
+		("<input type=\"hidden\" name=\"token\" value=\"T0\"><input type=\"hidden\" name=\"in_account\""
+	     " value=\"acc_0\">"),
 		" readonly>",
 		"<pre>&quot;a/b?c&amp;d=\\&quot;&lt;‹U+202E›\\u0000é&quot;\n\t{",
 	};

@@ -128,8 +128,8 @@ static void test_odd_credentials(void **state)
 		"Basic =",
 		"Basic c3ZjX2xpdmVfYQ==",
 		"Bearer svc_live_a",
-		"Basic QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB"
-		"QUFBQUFBQUFBQUFBQUFB"};
+		("Basic QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB"
+	     "QUFBQUFBQUFBQUFBQUFB")};
 	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
 		struct reply reply;
 		char header[256];

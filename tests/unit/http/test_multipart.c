@@ -158,8 +158,8 @@ TEST_CASE(test_boundary)
 		"multipart/form-data; boundary=\"a\"x",
 		"multipart/form-data; boundary=\"a \"",
 		"multipart/form-data; boundary=\"<>\"",
-		"multipart/form-data; "
-		"boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
+		("multipart/form-data; "
+	     "boundary=01234567890123456789012345678901234567890123456789012345678901234567890"),
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_int_equal(parse(bad[i], slice_of("--XX--"), 1, &found), ERR_VALIDATION);

@@ -93,7 +93,7 @@ struct judged {
 static void judge(struct judged *judged, const char *said, const char *digest)
 {
 	struct sha256 sha256 = sha256_from(digest);
-	struct service service = {0};
+	struct service service = {.settings = NULL};
 	struct error error = {0};
 	arena_init(&judged->arena, 1 << 20);
 	buf_init(&judged->text, 1 << 20);

@@ -92,8 +92,8 @@ TEST_CASE(test_what_is_no_code)
 		"SVC-2026-7K3M.Q9XD",
 		"SVC-2026-7K3M-Q9X\u0414",
 		"SVC-2026-7K3M-Q9X\u0301D",
-		"SVC-2026-7K3M-Q9X\xff"
-		"D",
+		("SVC-2026-7K3M-Q9X\xff"
+	     "D"),
 		"\xc3",
 		"SVC-\u0662\u0660\u0662\u0666-7K3M-Q9XD",
 	};

@@ -75,8 +75,8 @@ TEST_CASE(test_refused)
 		"https://example.org/#a",
 		"https://exa mple.org",
 		"https://example.org/\x7f",
-		"https://b\xc3\xbc"
-		"cher.example",
+		("https://b\xc3\xbc"
+	     "cher.example"),
 		"https://a%2eb/",
 		"https://a\\b/",
 		"https://[::1",

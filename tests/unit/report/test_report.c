@@ -54,8 +54,8 @@ TEST_CASE(says_what_it_must_in_english)
 		"DECLARED BY THE CHANNEL'S OWNER · NOT VERIFIED",
 		"Logística del Norte, S.L. (CIF B00000000)",
 		"Numbers 4120 to 4162, without gaps (43 in all)",
-		"Reception from 20 November 2026, 09:15:02.123456 UTC (included) to 21 November 2026, "
-		"09:15:02.123456 UTC (excluded)",
+		("Reception from 20 November 2026, 09:15:02.123456 UTC (included) to 21 November 2026, "
+	     "09:15:02.123456 UTC (excluded)"),
 		"lectura/2026-11/088310",
 		"2026-11-20 09:15:02.123456Z",
 		"All events of the range.",

@@ -467,7 +467,6 @@ TEST_CASE(test_own_have_no_others)
 /* A damaged root indicates damage, even where the trusted one replaces it. */
 TEST_CASE(test_damaged_certificate)
 {
-	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	struct timestamp_facts facts;
 	struct error error = {0};
 	BUF_AUTO struct buf made;

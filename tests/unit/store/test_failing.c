@@ -170,8 +170,9 @@ TEST_CASE(registers_whole_batches_or_nothing)
 	struct delivery_counts counts;
 	IN_TURN(store_count_deliveries(sample.store, &counts, &error));
 	assert_int_equal(counts.waiting, 2); /* the threshold's and the limit's */
+	atomic_bool stop = false;
 	int64_t unbalanced;
-	IN_TURN(store_count_unbalanced(sample.store, &(atomic_bool){false}, &unbalanced, &error));
+	IN_TURN(store_count_unbalanced(sample.store, &stop, &unbalanced, &error));
 	assert_int_equal(unbalanced, 0);
 	check_all(5);
 }

@@ -126,7 +126,6 @@ TEST_CASE(two_clocks_may_differ_by_300_seconds)
 	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_NONE};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture_archive made;
-		struct verify_result result;
 		fixture.clock_offset_us = cases[i].offset_us;
 		make(&plan, &made);
 		fixture.clock_offset_us = 0;
@@ -141,7 +140,6 @@ TEST_CASE(a_timestamp_that_passed_an_event_over_is_told)
 {
 	struct fixture_plan plan = {MODE_LIVE, 7, 6, 7, 5, false, 0, FAULT_OLD};
 	struct fixture_archive made;
-	struct verify_result result;
 	make(&plan, &made);
 	const char *path = made.path;
 	expect_of(&path, 1, 0, VERIFY_WARNING, "", "not covered by the previous timestamp, 20");
@@ -358,7 +356,6 @@ TEST_CASE(an_event_is_of_its_configurations_modality)
 {
 	struct fixture_plan plan = {MODE_TEST, 4, 1, 4, 0, true, 0, FAULT_NONE};
 	struct fixture_archive made;
-	struct verify_result result;
 	make(&plan, &made);
 	const char *path = made.path;
 	expect_of(&path, 1, 0, VERIFY_WRONG, NULL, NULL);

@@ -110,8 +110,8 @@ TEST_CASE(test_errors)
 		"<x><Error/></x>",
 		"<CompleteMultipartUploadResult/>",
 		"<!DOCTYPE Error [<!ENTITY a \"b\">]><Error><Code>&a;</Code></Error>",
-		"<Error><Code>0123456789012345678901234567890123456789012345678901234567890123456789"
-		"</Code></Error>",
+		("<Error><Code>0123456789012345678901234567890123456789012345678901234567890123456789"
+	     "</Code></Error>"),
 		"<Error><a><a><a><a><a><a><a><a/></a></a></a></a></a></a></a></Error>",
 		"<Error/><Error/>",
 	};

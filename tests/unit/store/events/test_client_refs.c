@@ -917,8 +917,8 @@ TEST_CASE(buckets_are_repaired)
 		"DELETE FROM client_ref_buckets" A_SOURCE,
 		"UPDATE client_ref_buckets SET entries = substr(entries, 2)" A_SOURCE,
 		"UPDATE client_ref_buckets SET checksum = checksum + 1 WHERE place % 7 = 3",
-		"UPDATE client_ref_buckets SET entries = (SELECT entries FROM client_ref_buckets LIMIT 1)"
-		" WHERE place % 11 = 3",
+		("UPDATE client_ref_buckets SET entries = (SELECT entries FROM client_ref_buckets LIMIT 1)"
+	     " WHERE place % 11 = 3"),
 	};
 	struct client_refs *refs = register_all(fixture.writer);
 	int64_t count = REGISTERED;
@@ -966,8 +966,8 @@ TEST_CASE(all_is_made_of_events)
 		"UPDATE client_ref_runs SET filled = filled - 1 WHERE filled > 0",
 		"UPDATE client_ref_runs SET checked = 0",
 		"DELETE FROM client_ref_runs WHERE run = (SELECT MIN(run) FROM client_ref_runs)",
-		"UPDATE fresh_client_refs_0 SET entries = CAST(replace(hex(entries), '0', '1') AS BLOB);"
-		"UPDATE fresh_client_refs_1 SET entries = CAST(replace(hex(entries), '0', '1') AS BLOB)",
+		("UPDATE fresh_client_refs_0 SET entries = CAST(replace(hex(entries), '0', '1') AS BLOB);"
+	     "UPDATE fresh_client_refs_1 SET entries = CAST(replace(hex(entries), '0', '1') AS BLOB)"),
 		"DELETE FROM settings WHERE name = 'client_ref_key'",
 		"UPDATE settings SET value = lower(hex(randomblob(16))) WHERE name = 'client_ref_key'",
 	};
