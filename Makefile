@@ -66,14 +66,15 @@ coverage: build-coverage/build.ninja
 	@ninja -C build-coverage
 	@scripts/coverage build-coverage
 
-# What takes too long for every change: clang's analyzer, and validators and services from outside
-# (PyPI, Maven Central, npm, the Go module proxy).
+# What takes too long for every change: clang's analyzer, another release of Debian, another compiler, and validators
+# and services from outside (PyPI, Maven Central, npm, the Go module proxy).
 conformance: deps-conformance everything
 	@scripts/analyze build paths
 	@tests/conformance/run build
 	@tests/package/run build
 	@tests/package/first_minute
 	@tests/conformance/debian13 build
+	@tests/conformance/clang build
 	@tests/conformance/stripe/run build
 	@tests/conformance/clients/run build
 	@tests/conformance/examples/run build
