@@ -135,15 +135,9 @@ struct ledger_request {
 };
 
 enum notice_type {
-	NOTICE_CERTIFICATION_COMPLETED,
-	NOTICE_CERTIFICATION_FAILED,
-	NOTICE_BALANCE_LOW,
-	NOTICE_BALANCE_EXHAUSTED,
-	NOTICE_UNPAID_LIMIT_REACHED,
-	NOTICE_CONSUMPTION_LIMIT_REACHED,
-	NOTICE_RECHARGE_COMPLETED,
-	NOTICE_RECHARGE_FAILED,
-	NOTICE_WEBHOOK_TEST,
+#define NOTICE_TYPE(name, text) NOTICE_##name,
+#include "ledger/notice_types.def"
+#undef NOTICE_TYPE
 };
 const char *notice_type_text(enum notice_type type);
 

@@ -43,9 +43,9 @@ const char *event_status_text(enum event_status status)
 const char *notice_type_text(enum notice_type type)
 {
 	static const char *const names[] = {
-		"certification.completed", "certification.failed",        "balance.low",
-		"balance.exhausted",       "events.unpaid_limit_reached", "consumption.limit_reached",
-		"recharge.auto_completed", "recharge.auto_failed",        "webhook.test",
+#define NOTICE_TYPE(name, text) text,
+#include "ledger/notice_types.def"
+#undef NOTICE_TYPE
 	};
 	assert((size_t)type < sizeof names / sizeof *names);
 	return names[type];
