@@ -1,6 +1,6 @@
 """Fills the list of settings into constancia.conf(5).
 
-usage: settings.py SETTINGS.DEF TEMPLATE SETTINGS_RELOAD.DEF OUTPUT DEPENDENCIES
+usage: settings.py SETTINGS.DEF TEMPLATE OUTPUT DEPENDENCIES
 
 Writes to DEPENDENCIES, as a rule of make, which tables of components were included.
 """
@@ -64,9 +64,9 @@ def settings(path, reloads):
 
 
 def main():
-    definition, template, reloads, output, dependencies = sys.argv[1:]
+    definition, template, output, dependencies = sys.argv[1:]
     text = open(template, encoding="utf-8").read()
-    text = text.replace("@SETTINGS@", "\n".join(settings(definition, reloading(reloads))))
+    text = text.replace("@SETTINGS@", "\n".join(settings(definition, reloading(definition))))
     with open(output, "w", encoding="utf-8") as out:
         out.write(text)
     with open(dependencies, "w", encoding="utf-8") as out:

@@ -3,7 +3,7 @@
  * A component lists its settings in a file COMPONENT_settings.def, which service/settings.def
  * includes. The lines of such a file are macros, which the including file defines:
  *   SETTING(section, key, type, default, help)  a setting (service/settings.def)
- *   RELOADS(section, key)                       SIGHUP reloads it (service/settings_reload.def)
+ *   RELOADS(section, key)                       SIGHUP reloads it
  *   DRIVER(name)                                a driver of the component */
 #ifndef BASE_SETTING_H
 #define BASE_SETTING_H

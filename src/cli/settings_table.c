@@ -11,7 +11,6 @@ const struct setting settings_table[SETTINGS_COUNT] = {
 #define SETTING(section, key, type, default_text, comment)                                         \
 	{#section, #key, type, default_text, comment, offsetof(struct settings, section##_##key)},
 #include "service/settings.def"
-#undef SETTING
 };
 
 void setting_name(const struct setting *setting, char name[SETTING_NAME_SIZE])
@@ -23,8 +22,7 @@ bool setting_is_reloadable(const struct setting *setting)
 {
 	static const size_t offsets[] = {
 #define RELOADS(section, key) offsetof(struct settings, section##_##key),
-#include "service/settings_reload.def"
-#undef RELOADS
+#include "service/settings.def"
 	};
 	for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
 		if (offsets[i] == setting->offset)

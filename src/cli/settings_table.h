@@ -21,7 +21,6 @@ struct setting {
 enum {
 #define SETTING(section, key, type, default_text, comment) SETTING_NUMBER_##section##_##key,
 #include "service/settings.def"
-#undef SETTING
 	SETTING_AFTER_LAST
 };
 extern const struct setting settings_table[SETTINGS_COUNT];

@@ -17,7 +17,6 @@
 struct settings {
 #define SETTING(section, key, type, default_text, comment) SETTING_FIELD_##type section##_##key;
 #include "service/settings.def"
-#undef SETTING
 };
 
 /* The settings of a component with drivers, which only that component and the driver name. */
