@@ -117,8 +117,8 @@ def judge_settings(root, package, older):
     verdict(started == ["try-restart constancia.service"], "valid settings: the running service restarts",
             f"{words}\n{started}")
     words, started = upgraded_while_running(root, package, older, SETTINGS + "[rate]\nlive = many\n", {})
-    verdict(started == [] and "rate.live" in words and "was not started anew" in words,
-            "settings that are refused: it is left running, and what is to be mended is said", f"{words}\n{started}")
+    verdict(started == [] and "rate.live" in words and "was not restarted" in words,
+            "settings that are refused: it is left running, and the upgrade names what to correct", f"{words}\n{started}")
     without, secret = SETTINGS.replace("url = embedded:\n", ""), "/run/credentials/constancia.service"
     words, started = upgraded_while_running(root, package, older, without, {})
     verdict(started == [] and "tsa.url" in words, "so where one is missing", f"{words}\n{started}")
