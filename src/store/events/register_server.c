@@ -84,6 +84,17 @@ static struct db_query *ask_heads(struct batch *batch, const struct ledger_accou
 	return query;
 }
 
+/* Rows are usually in the requested order, which is not guaranteed. Returns NULL for a chain that
+ * was not requested. */
+static struct loaded_chain *chain_of_row(struct loaded_chain *chains, size_t count, size_t row,
+                                         int64_t number)
+{
+	for (size_t i = 0; i < count; i++)
+		if (chains[(row + i) % count].ledger.chain == number)
+			return &chains[(row + i) % count];
+	return NULL;
+}
+
 static int read_heads(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
                       struct error *error)
 {
@@ -92,11 +103,8 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 	size_t found = 0;
 	int read = OK;
 	while (!read && db_step(query)) {
-		size_t i = found; /* usually in the requested order, which is not guaranteed */
-		while (chains[i % count].ledger.chain != db_integer(query, 0))
-			i++;
-		read = register_read_head(batch, query, &chains[i % count]);
-		found++;
+		struct loaded_chain *chain = chain_of_row(chains, count, found++, db_integer(query, 0));
+		read = chain ? register_read_head(batch, query, chain) : ERR_CORRUPT;
 	}
 	int result = db_end(query, error);
 	if (!result && (read || found < count))

@@ -1,4 +1,5 @@
-/* The list of an event's columns against the tables, and its readers against its writers. */
+/* The list of an event's columns against the tables, its readers against its writers, and rows that
+ * a registration must not accept. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 
 #include "sample.h"
 #include "store/events/event_row.h"
+#include "store/events/register_batch.h"
 #include "store/store_internal.h"
 
 static struct error error;
@@ -133,9 +135,23 @@ static void null_is_written_and_read(void **state)
 	assert_int_equal(read.content_bytes, -1);
 }
 
+/* The server's engine reads rows of any connection. */
+static void a_head_of_an_unknown_chain_is_an_error(void **state)
+{
+	struct sample *sample = *state;
+	struct loaded_chain chains[2] = {{.ledger.chain = 4}, {.ledger.chain = 6}};
+	struct account_batch part = {.account.chain_count = 2};
+	struct batch batch = {0};
+	struct db_connection *reader = db_take_reader(sample->store->db);
+	part.heads = db_query(reader, "SELECT 8, 0, 0, x'00', 'ch_1', 1, 'hash_only', x'00', 0");
+	assert_int_equal(register_on_server.read_heads(&batch, &part, chains, &error), ERR_CORRUPT);
+	db_give(reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_head_of_an_unknown_chain_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_tables_have_the_columns_of_the_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_written_is_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(null_is_written_and_read, setup, teardown),
