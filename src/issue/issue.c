@@ -102,7 +102,9 @@ static int load_configurations(struct issue_job *work, struct error *error)
 		work->configurations[work->configuration_count - 1].facts.channel_id =
 			work->channel.channel_id;
 	}
-	return OK;
+	return work->configuration_count
+	           ? OK
+	           : error_cause(error, ERR_CORRUPT, "the certification has no configuration version");
 }
 
 static int load(struct issue_job *work, struct error *error)

@@ -116,6 +116,27 @@ static void waits_because(const char *id, const char *why)
 	assert_int_equal(found.status, CERTIFICATION_PROCESSING);
 }
 
+TEST_CASE(a_certification_without_configurations_fails)
+{
+	ARENA_AUTO struct arena arena;
+	struct certification found;
+	struct error error;
+	char id[ID_SIZE];
+	arena_init(&arena, 1 << 20);
+	sample_register(&office.sample, MODE_LIVE, 3);
+	office_seal(&office);
+	office_request(&office, MODE_LIVE, 1, 3, id);
+	sample_change(&office.sample, "UPDATE certifications SET config_versions = '[]'");
+	office_start_jobs(&office);
+	assert_int_equal(office_await_certification(&office, MODE_LIVE, id).status,
+	                 CERTIFICATION_FAILED);
+	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
+	                                          office.sample.live_chain, slice_of(id), &arena,
+	                                          &found, &error),
+	                 OK);
+	assert_non_null(strstr(found.last_error, "has no configuration version"));
+}
+
 /* A root of one kind does not vouch for the other. */
 TEST_CASE(a_timestamp_that_leads_to_no_known_root_is_not_handed_out)
 {
