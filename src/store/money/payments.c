@@ -153,7 +153,8 @@ static void read_payment(struct row *row, struct payment *payment)
 	" ORDER BY y.next_try_at LIMIT 1"
 #define DUE_OF WORK_ACCOUNTS("y", "$5") WORK_ACCOUNTS("p", "$5")
 
-/* Finds a due payment. *ret_seen_us is its next_try_at, which the claim compares. */
+/* Finds a due payment. *ret_seen_us is its next_try_at, which the claim compares. On failure, *ret
+ * is set if there is a row; it may be unreadable. */
 static int find_due_of(struct store *store, const char *holder, const char *provider,
                        int64_t now_us, struct work_accounts *of, struct arena *arena,
                        struct payment *ret, int64_t *ret_seen_us, struct error *error)
@@ -174,7 +175,7 @@ static int find_due_of(struct store *store, const char *holder, const char *prov
 		*ret_seen_us = db_integer(row.query, 8);
 	}
 	int result = row_result(&row, found, error);
-	if (!result || result == ERR_CORRUPT)
+	if (found)
 		*ret = payment;
 	return end_read(connection, result);
 }
@@ -213,10 +214,10 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
                         int64_t now_us, int64_t lease_us, struct arena *arena, struct payment *ret,
                         struct error *error)
 {
-	struct payment payment;
+	struct payment payment = {0};
 	int64_t seen_us;
 	int result = find_due(store, holder, provider, now_us, arena, &payment, &seen_us, error);
-	if (result == ERR_CORRUPT)
+	if (result == ERR_CORRUPT && payment.number)
 		skip_unreadable(store, &payment, now_us + lease_us);
 	if (result)
 		return result;
