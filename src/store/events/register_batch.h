@@ -144,6 +144,11 @@ int register_read_head(struct batch *batch, struct db_query *query, struct loade
 /* Returns ERR_CORRUPT: a head is missing or has invalid values. */
 int register_head_not_whole(int64_t chain, struct error *error) MUST_CHECK;
 
+/* Fills *ret with the event that holds a client_ref. ERR_UNAVAILABLE: its digest is damaged, so a
+ * replay cannot be distinguished from a conflict. */
+int register_read_known(int64_t sequence, struct slice hash, int64_t occurred_at_us,
+                        struct ledger_known *ret, struct error *error) MUST_CHECK;
+
 /* Loads what the ledger needs for the items of an account that is already locked and loaded. Locks
  * chains in order of their numbers. */
 int register_load(struct batch *batch, struct account_batch *part, struct error *error) MUST_CHECK;

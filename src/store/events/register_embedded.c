@@ -64,14 +64,13 @@ static int check_candidate(struct db_connection *connection, const struct wanted
 	                         "WHERE account = $1 AND event = $2");
 	db_bind_integer(query, wanted->account);
 	db_bind_integer(query, event_number(wanted->chain, sequence));
-	if (db_step(query) && slice_equal(db_text(query, 0), wanted->client_ref)) {
-		struct slice hash = db_blob(query, 1);
-		known->sequence = sequence;
-		known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
-		memcpy(known->hash, hash.data, hash_algorithm_size(known->hash_algorithm));
-		known->occurred_at_us = db_is_null(query, 2) ? TIME_NONE : db_integer(query, 2);
-	}
-	return db_end(query, error);
+	int read = OK;
+	if (db_step(query) && slice_equal(db_text(query, 0), wanted->client_ref))
+		read = register_read_known(sequence, db_blob(query, 1),
+		                           db_is_null(query, 2) ? TIME_NONE : db_integer(query, 2), known,
+		                           error);
+	int result = db_end(query, error);
+	return result ? result : read;
 }
 
 #define CANDIDATES_MAX 64 /* different client_refs with the same 64-bit hash */
@@ -106,7 +105,7 @@ static int find_known(struct batch *batch, struct account_batch *part, struct er
 		                        item->ref_hash};
 		result = load_known(batch->memory->client_refs, batch->connection, &wanted,
 		                    &item->request.known, error);
-		/* Damage of the index concerns only this item. */
+		/* Damage of the index or of the event concerns only this item. */
 		if (result == ERR_UNAVAILABLE && !db_failure(batch->connection)) {
 			item->request.result = result;
 			result = OK;

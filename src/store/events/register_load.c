@@ -29,6 +29,19 @@ int register_head_not_whole(int64_t chain, struct error *error)
 	                   (long long)chain);
 }
 
+int register_read_known(int64_t sequence, struct slice hash, int64_t occurred_at_us,
+                        struct ledger_known *ret, struct error *error)
+{
+	if (hash.size != SHA256_SIZE && hash.size != SHA512_SIZE)
+		return error_cause(error, ERR_UNAVAILABLE, "event %lld: the digest has %zu bytes",
+		                   (long long)sequence, hash.size);
+	ret->sequence = sequence;
+	ret->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
+	memcpy(ret->hash, hash.data, hash.size);
+	ret->occurred_at_us = occurred_at_us;
+	return OK;
+}
+
 static int compare_chain_numbers(const void *a, const void *b)
 {
 	int64_t left = *(const int64_t *)a;

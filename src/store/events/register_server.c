@@ -116,15 +116,11 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 
 static void fill_known(struct db_query *query, struct batch_item *item)
 {
-	struct ledger_known *known = &item->request.known;
-	struct slice hash = db_blob(query, 3);
-	if (!slice_equal(db_text(query, 2), item->registration->declaration.client_ref) ||
-	    hash.size > DIGEST_SIZE_MAX)
+	if (!slice_equal(db_text(query, 2), item->registration->declaration.client_ref))
 		return; /* another client_ref with the same 64-bit hash */
-	known->sequence = db_integer(query, 1) & EVENT_SEQUENCE_MAX;
-	known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
-	memcpy(known->hash, hash.data, hash.size);
-	known->occurred_at_us = db_is_null(query, 4) ? TIME_NONE : db_integer(query, 4);
+	item->request.result = register_read_known(
+		db_integer(query, 1) & EVENT_SEQUENCE_MAX, db_blob(query, 3),
+		db_is_null(query, 4) ? TIME_NONE : db_integer(query, 4), &item->request.known, NULL);
 }
 
 /* OFFSET 0 prevents the planner from reversing the join, which would read all events. */

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "registering.h"
 #include "sample.h"
 #include "store/events/event_row.h"
 #include "store/events/register_batch.h"
@@ -148,9 +149,51 @@ static void a_head_of_an_unknown_chain_is_an_error(void **state)
 	db_give(reader);
 }
 
+static int register_order(struct sample *sample)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct registration item = {.account = sample->account,
+	                            .channel = sample->channel,
+	                            .chain = sample->live_chain,
+	                            .key = 1,
+	                            .declaration = {.modality = MODALITY_CONTENT,
+	                                            .client_ref = slice_of("order"),
+	                                            .occurred_at_us = TIME_NONE},
+	                            .content = slice_of("7"),
+	                            .content_bytes = 1,
+	                            .arena = &arena};
+	struct registration *items[] = {&item};
+	assert_int_equal(register_items(sample->store, items, 1, sample->now_us, &error), OK);
+	return item.result;
+}
+
+/* Whether a repetition equals the event cannot be known; other registrations are not affected. */
+static void a_damaged_digest_is_not_compared(void **state)
+{
+	struct sample *sample = *state;
+	assert_int_equal(register_order(sample), OK);
+	assert_int_equal(register_order(sample), OK);
+	sample_change(sample, "UPDATE events_arrived SET hash = x'00'");
+	assert_int_equal(register_order(sample), ERR_UNAVAILABLE);
+
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 4096);
+	struct registration given = {.declaration.client_ref = slice_of("order")};
+	struct batch_item item = {.registration = &given};
+	struct account_batch part = {.first = &item, .count = 1};
+	struct batch batch = {.arena = &arena};
+	struct db_connection *reader = db_take_reader(sample->store->db);
+	part.known = db_query(reader, "SELECT 1, 1, 'order', x'00', NULL");
+	assert_int_equal(register_on_server.find_known(&batch, &part, &error), OK);
+	assert_int_equal(item.request.result, ERR_UNAVAILABLE);
+	db_give(reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_damaged_digest_is_not_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_head_of_an_unknown_chain_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_tables_have_the_columns_of_the_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_written_is_read, setup, teardown),
