@@ -21,8 +21,11 @@ bool base64_decode(struct slice text, void *data, size_t size_max, size_t *ret_s
 	uint32_t bits = 0;
 	int count = 0;
 	size_t size = 0;
+	size_t given = text.size;
 	while (text.size && text.data[text.size - 1] == '=')
 		text.size--;
+	if (text.size % 4 == 1 || (given > text.size && (given % 4 != 0 || given - text.size > 2)))
+		return false;
 	for (size_t i = 0; i < text.size; i++) {
 		const char *digit = text.data[i] ? strchr(digits, text.data[i]) : NULL;
 		if (!digit)

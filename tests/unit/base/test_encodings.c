@@ -53,8 +53,9 @@ TEST_CASE(test_base64_of_anything)
 
 TEST_CASE(test_no_base64)
 {
-	static const char *const bad[] = {"Zg=a",   "Z g=", "Zm9-",      "Zm9_",
-	                                  "Zm9v\n", "=Zg",  "Zm\xc3\xb1"};
+	static const char *const bad[] = {
+		"Zg=a",  "Z g=",     "Zm9-", "Zm9_",  "Zm9v\n", "=Zg", "Zm\xc3\xb1", "=",     "====",
+		"Zm9v=", "Zm9v====", "Zg=",  "Zg===", "Zm8==",  "Z",   "Z===",       "Zm9vZ", "Zm9vZ==="};
 	char bytes[16];
 	size_t size;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
