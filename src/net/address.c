@@ -186,6 +186,14 @@ static bool parse_network(struct slice text, struct network *ret_network)
 	for (unsigned bit = network.prefix_bits; bit < most; bit++)
 		if (network.bytes[bit / 8] >> (7 - bit % 8) & 1)
 			return false;
+	/* Addresses are compared as IPv4 addresses if they contain one. */
+	if (network.family == AF_INET6 && network.prefix_bits >= 96 &&
+	    prefix_matches(network.bytes, mapped_prefix, 96)) {
+		memmove(network.bytes, network.bytes + 12, 4);
+		memset(network.bytes + 4, 0, 12);
+		network.family = AF_INET;
+		network.prefix_bits -= 96;
+	}
 	*ret_network = network;
 	return true;
 }

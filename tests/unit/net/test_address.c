@@ -178,6 +178,26 @@ TEST_CASE(test_allowed_networks)
 	}
 }
 
+TEST_CASE(test_mapped_networks)
+{
+	struct network_list list;
+	union any_address inside = parse("10.1.255.255"), mapped = parse("::ffff:10.1.0.7");
+	union any_address other = parse("10.2.0.0"), six = parse("fd00::1");
+
+	assert_int_equal(network_list_parse(slice_of("::ffff:10.1.0.0/112"), &list, NULL), 0);
+	assert_true(network_list_contains(&list, &inside.any));
+	assert_true(network_list_contains(&list, &mapped.any));
+	assert_false(network_list_contains(&list, &other.any));
+	assert_int_equal(network_list_parse(slice_of("::ffff:10.2.0.0"), &list, NULL), 0);
+	assert_true(network_list_contains(&list, &other.any));
+	assert_false(network_list_contains(&list, &inside.any));
+	assert_int_equal(network_list_parse(slice_of("::ffff:0:0/96"), &list, NULL), 0);
+	assert_true(network_list_contains(&list, &other.any));
+	assert_false(network_list_contains(&list, &six.any));
+	assert_int_equal(network_list_parse(slice_of("::ffff:10.1.0.0/104"), &list, NULL),
+	                 ERR_VALIDATION);
+}
+
 TEST_CASE(test_list_errors)
 {
 	static const char *const wrong[] = {
