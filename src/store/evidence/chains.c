@@ -2,7 +2,7 @@
 #include "store/evidence/evidence_rows.h"
 #include "store/shards/shard_work.h"
 
-#define CHAINS_MAX 64 /* of one record */
+#define CHAINS_MAX 64 /* of one record; more than EVIDENCE_CHAINS_MAX */
 
 /* ---- the queue ---- */
 
@@ -178,14 +178,19 @@ int store_list_evidence_chains(struct store *store, int64_t account, int64_t cer
 	                      " ORDER BY e.chain LIMIT $3")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, certification);
-	db_bind_integer(row.query, CHAINS_MAX);
+	db_bind_integer(row.query, CHAINS_MAX + 1);
 	size_t count = 0;
 	bool known = true;
-	while (db_step(row.query) && count < CHAINS_MAX)
+	while (count < CHAINS_MAX && db_step(row.query))
 		known = read_chain(&row, &chains[count++]) && known;
+	bool more = count == CHAINS_MAX && db_step(row.query);
 	int result = end_read(connection, db_end(row.query, error));
 	if (!result && row.failed)
 		return ERR_NO_MEMORY;
+	if (!result && more)
+		return error_cause(error, ERR_CORRUPT,
+		                   "an evidence record of certification %lld has more than %d chains",
+		                   (long long)certification, CHAINS_MAX);
 	if (!result && !known)
 		return error_cause(error, ERR_CORRUPT,
 		                   "an archive timestamp has an unknown digest algorithm");

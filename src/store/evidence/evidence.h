@@ -169,7 +169,8 @@ int store_last_evidence_chain(struct store *store, int64_t account, int64_t cert
                               int64_t *ret_record, int64_t *ret_chain, struct error *error)
 	MUST_CHECK;
 /* Lists, in order, the chains of the last record that has an archive timestamp, or else those of
- * the staged record. They live in the arena; *ret_count is 0 when there are none. */
+ * the staged record. They live in the arena; *ret_count is 0 when there are none. ERR_CORRUPT:
+ * there are more than a record can have. */
 int store_list_evidence_chains(struct store *store, int64_t account, int64_t certification,
                                struct arena *arena, struct evidence_chain_row **ret_chains,
                                size_t *ret_count, struct error *error) MUST_CHECK;

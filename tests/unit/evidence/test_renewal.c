@@ -1073,6 +1073,31 @@ TEST_CASE(test_no_room_for_a_chain)
 	assert_int_equal(failures(), 0);
 }
 
+/* A record is never read in part. */
+TEST_CASE(test_more_chains_than_a_record_has)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct evidence_chain_row *rows;
+	size_t count;
+	seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	for (int i = 2; i <= 65; i++) {
+		assert_int_equal(store_list_evidence_chains(office.service.store, office.sample.account,
+		                                            issued.certification.certification, &arena,
+		                                            &rows, &count, &error),
+		                 OK);
+		assert_int_equal(count, i - 1);
+		change("INSERT INTO evidence_chains SELECT account, certification, record, MAX(chain) + 1,"
+		       " hashes, stamp, stamp, place FROM evidence_chains");
+	}
+	assert_int_equal(store_list_evidence_chains(office.service.store, office.sample.account,
+	                                            issued.certification.certification, &arena, &rows,
+	                                            &count, &error),
+	                 ERR_CORRUPT);
+}
+
 /* A leaf that cannot be staged does not delay the others. */
 TEST_CASE(test_a_leaf_that_clashes)
 {
