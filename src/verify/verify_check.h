@@ -174,8 +174,8 @@ int verify_qualified(struct run *run) MUST_CHECK;
 
 /* Returns whether a time of the check was given and `time_us` is later. */
 bool verify_is_later(const struct run *run, int64_t time_us);
-/* Records, after all inputs, which signatures can no longer be checked or did not exist at the time
- * of the check. */
+/* Records, after all inputs, which signatures can no longer be checked, or are of a later time than
+ * that of the check. */
 void verify_times_conclude(struct run *run);
 
 /* Writes a time span in the same form for both languages: "61 s", "30 h", "12 d". */
