@@ -243,8 +243,9 @@ static void note_backup(struct store *store, const struct backup_facts *facts)
 	int result = OK;
 	if (facts->content_missing)
 		result =
-			error_cause(&error, ERR_CORRUPT, "%lld objects that the store references are missing",
-		                (long long)facts->content_missing);
+			error_cause(&error, ERR_CORRUPT, "%lld object%s that the store references %s missing",
+		                (long long)facts->content_missing, facts->content_missing == 1 ? "" : "s",
+		                facts->content_missing == 1 ? "is" : "are");
 	if (!result)
 		result = store_note_backup(store, facts->created_at_us, &error);
 	if (result)

@@ -225,8 +225,9 @@ static void find_in_replicas(const struct observation *seen, const struct stores
 	/* Not reported in addition to a finding about the store itself. */
 	if (!stores->store && seen->replicas.synchronous < seen->replicas.required)
 		find(ret, CONCERN_REPLICAS, false, "",
-		     "%lld synchronous standbys are available, store.require_replicas asks for %lld",
-		     (long long)seen->replicas.synchronous, (long long)seen->replicas.required);
+		     "%lld synchronous standby%s available, store.require_replicas asks for %lld",
+		     (long long)seen->replicas.synchronous,
+		     seen->replicas.synchronous == 1 ? " is" : "s are", (long long)seen->replicas.required);
 }
 
 /* The node is ready because it serves the accounts on the other servers. */
@@ -253,16 +254,24 @@ static void find_in_backup(const struct service *service, const struct observati
 	}
 }
 
+static void find_near_bound(enum bound bound, const struct bound_use *use, struct readiness *ret)
+{
+	const char *colon = *use->about ? ": " : "";
+	if (bound == BOUND_STORED) /* in percent */
+		find(ret, CONCERN_LIMIT, false, bound_label(bound),
+		     "an account uses %lld %% of the bytes that it may store%s%s", (long long)use->used,
+		     colon, use->about);
+	else
+		find(ret, CONCERN_LIMIT, false, bound_label(bound), "%lld of at most %lld %s are used%s%s",
+		     (long long)use->used, (long long)bound_most(bound), bound_counted(bound), colon,
+		     use->about);
+}
+
 static void find_in_bounds(const struct observation *seen, struct readiness *ret)
 {
-	for (enum bound bound = 0; seen->bounds_known && bound < BOUND_COUNT; bound++) {
-		const struct bound_use *use = &seen->bounds[bound];
-		if (bound_is_near(bound, use->used))
-			find(ret, CONCERN_LIMIT, false, bound_label(bound),
-			     "%lld of at most %lld %s are used%s%s", (long long)use->used,
-			     (long long)bound_most(bound), bound_counted(bound), *use->about ? ": " : "",
-			     use->about);
-	}
+	for (enum bound bound = 0; seen->bounds_known && bound < BOUND_COUNT; bound++)
+		if (bound_is_near(bound, seen->bounds[bound].used))
+			find_near_bound(bound, &seen->bounds[bound], ret);
 }
 
 /* Reports checks that hang or fail; their old results are not shown. */

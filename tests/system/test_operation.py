@@ -687,7 +687,7 @@ def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
     assert line["object"] == str(name)
     assert noted() == [], "it is none to rely on"
     (line,) = service.logged(lambda line: line["event"] == "backup_not_recorded")
-    assert "1 objects that the store references are missing" in line["cause"]
+    assert "1 object that the store references is missing" in line["cause"]
     done = run("store", "backup", tmp_path / "alone", "--no-content", "--json", *service.chosen())
     assert done.returncode == 0 and noted(), "of the database, as it was asked for"
     restored = Service(tmp_path / "other", prepared=False)

@@ -319,4 +319,4 @@ def test_the_setting_bounds_and_warns(start):
     near = 'constancia_limit_used_ratio{limit="stored_bytes"} 0.9'
     eventually(lambda: any(line.startswith(near) for line in service.monitor("/metrics")[1].splitlines()), "it is near")
     _, text = service.monitor("/readyz")
-    assert account in text and "stored" in text
+    assert f"an account uses 90 % of the bytes that it may store: {account}" in text
