@@ -15,7 +15,7 @@ import zipfile
 
 import pytest
 
-from client import ROOT, Client, Service, eventually, fresh, run
+from client import ROOT, Answer, Client, Service, eventually, fresh, run
 from console import invited, signed_in
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -361,6 +361,12 @@ def test_config_print_hides_the_secret(s3):
     assert s3.access_key in done.stdout and s3.secret_key not in done.stdout
 
 
+def linked(url, headers=None):
+    """What a link of the content store gives, without the service."""
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {})) as response:
+        return Answer("GET", url, response.status, response.headers, response.read())
+
+
 def test_documents_that_share(s3, start_on):
     service = start_on(s3, content__presigned_links="true")
     client, first = certified_large(service)
@@ -368,10 +374,13 @@ def test_documents_that_share(s3, start_on):
     again = client.certified(seq_from=1, seq_to=first["event_count"])
     grown = sum(entry["size"] for entry in s3.objects.values()) - size
     assert 0 < grown < len(LARGE) / 10
-    # The content store gives whole objects alone.
+    # The content store gives whole objects alone. A report whose fonts have other glyphs, because of the characters of
+    # its code, may be stored whole: it shares less than half of its bytes.
     for file in again["reports"] + again["content_parts"]:
-        body = client.download(file["url"]).expect(200).body
+        is_whole = file in again["reports"] and file["url"].startswith(s3.endpoint)
+        get = linked if is_whole else client.download
+        body = get(file["url"]).expect(200).body
         assert hashlib.sha256(body).hexdigest() == file["sha256"]
-        part = client.download(file["url"], headers={"Range": "bytes=9-5000"}).expect(206)
+        part = get(file["url"], headers={"Range": "bytes=9-5000"}).expect(206)
         assert part.body == body[9:5001]
     assert store_check(service, s3)["valid"]
