@@ -190,11 +190,12 @@ static int make_attempt(struct s3_store *store, const struct s3_request *request
 	     count++)
 		headers[count] = request->headers[count - 1];
 	int result = fill_request(store, request, &url, headers, count, &http);
-	struct http_session *session = result ? NULL : take_session(store);
+	if (result)
+		return error_cause(error, result, "content: the request's URL cannot be made");
+	struct http_session *session = take_session(store);
 	if (!session)
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a request");
 	http.session = session;
-	*answer = (struct s3_answer){0};
 	result = http_send(&http, &answer->http, &inner);
 	give_session(store, session);
 	if (!result)
@@ -234,6 +235,7 @@ int s3_send(struct s3_store *store, const struct s3_request *request, struct s3_
 		    clock_monotonic_us() > give_up_us)
 			return result;
 		s3_answer_free(ret_answer);
+		*ret_answer = (struct s3_answer){0};
 		pause_before(try_number);
 	}
 }
