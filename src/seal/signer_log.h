@@ -6,6 +6,8 @@
  *   purpose   "report", "archive", "signers" (list of signers): a signature; sha256 is the digest
  *             of the signed attributes
  *             "timestamp": a timestamp; sha256 is its imprint
+ *             "not_signed": the key failed, so the latest signature or timestamp with this sha256
+ *             was not made
  *             "ocsp": a response of the development responder; sha256 is the digest of the
  *             ResponseData
  *             "key_taken", "key_laid_down": a key became active or inactive; sha256 is the digest

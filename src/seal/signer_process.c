@@ -266,6 +266,16 @@ static struct answer record_signature(struct process *process, const char *purpo
 	return record(process, &entry, slice_make(NULL, 0));
 }
 
+/* Adds that the recorded signature was not made. The record precedes the signature, so that no
+ * signature exists without one. */
+static struct answer record_failure(struct process *process, const struct sha256 *digest,
+                                    struct answer failure)
+{
+	struct answer logged = record_signature(process, "not_signed", digest);
+
+	return logged.outcome == SIGNER_EXITS ? logged : failure;
+}
+
 static X509 *certificate_of(const struct process *process, int index)
 {
 	const struct key *key = index >= 0 && index < SIGNER_KEYS ? process->keys[index] : NULL;
@@ -314,7 +324,7 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 	if (logged.outcome != SIGNER_DONE)
 		return logged;
 	if (key_sign(key, bytes, out, &why) != 0)
-		return (struct answer){SIGNER_KEY_FAILS, why.cause};
+		return record_failure(process, &digest, (struct answer){SIGNER_KEY_FAILS, why.cause});
 	return done;
 }
 
@@ -434,7 +444,9 @@ static struct answer answer_timestamp(struct process *process, struct slice requ
 		buf_add(out, der, (size_t)size);
 	OPENSSL_free(der);
 	TS_RESP_free(response);
-	return size > 0 ? done : refusal("the timestamp could not be created");
+	return size > 0
+	           ? done
+	           : record_failure(process, &imprint, refusal("the timestamp could not be created"));
 }
 
 static struct answer answer_ocsp(struct process *process, struct slice request, struct buf *out)

@@ -173,6 +173,43 @@ TEST_CASE(test_log)
 	assert_string_equal(line, "");
 }
 
+static bool key_fails; /* of a process that is started while it is set */
+
+int __real_key_sign(struct key *key, struct slice bytes, struct buf *out, struct error *error);
+int __wrap_key_sign(struct key *key, struct slice bytes, struct buf *out, struct error *error);
+
+int __wrap_key_sign(struct key *key, struct slice bytes, struct buf *out, struct error *error)
+{
+	return key_fails ? error_cause(error, ERR_UNAVAILABLE, "the token was removed")
+	                 : __real_key_sign(key, bytes, out, error);
+}
+
+/* The line of the signature comes first, so the log says afterwards that there is none. */
+TEST_CASE(test_a_failing_key_is_logged)
+{
+	BUF_AUTO struct buf out;
+	ARENA_AUTO struct arena arena;
+
+	buf_init(&out, 1 << 20);
+	arena_init(&arena, 1 << 20);
+	unlink(scratch_path("signer/signer.log"));
+	key_fails = true;
+	struct signer *signer = development_signer();
+	key_fails = false;
+	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, NULL), ERR_UNAVAILABLE);
+	assert_int_equal(out.size, 0);
+	signer_stop(signer);
+	scratch_read("signer/signer.log", &out);
+	assert_int_equal(scratch_run("grep -c . signer/signer.log | grep -qx 2"), 0);
+	assert_int_equal(scratch_run("head -1 signer/signer.log | grep -q '\"purpose\":\"report\"'"),
+	                 0);
+	assert_int_equal(
+		scratch_run("tail -1 signer/signer.log | grep -q '\"purpose\":\"not_signed\"'"), 0);
+	assert_int_equal(scratch_run("test $(grep -o '\"sha256\":\"[0-9a-f]*' signer/signer.log"
+	                             " | sort -u | wc -l) = 1"),
+	                 0);
+}
+
 static void assert_declined(struct signer *signer, struct slice bytes, const char *cause)
 {
 	struct error error = {0};
