@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "evidence/timestamp_roots.h"
 #include "evidence/token_path.h"
-#include "seal/authority.h"
 #include "seal/round_tree.h"
 #include "seal/segment.h"
+#include "service/authority_failures.h"
 #include "verify/verify.h"
 
 #define SMALL_BLOCK_SEGMENTS 256
@@ -115,14 +115,6 @@ static int64_t earliest_us(const struct staged_round *round)
 	return round->latest_received_at_us - VERIFY_CLOCK_TOLERANCE_US;
 }
 
-static void log_failures(const struct authority_failures *failures)
-{
-	for (size_t i = 0; i < failures->count; i++)
-		if (!failures->items[i].in_backoff)
-			log_warning("authority_failed", "authority", failures->items[i].name, "reason",
-			            failures->items[i].reason);
-}
-
 /* Compares the two times after correction for the time between the requests. */
 static void compare_times(const struct closing *closing, const struct stamps *stamps,
                           int64_t between_us)
@@ -176,7 +168,7 @@ static void timestamp_again(struct closing *closing, struct stamps *stamps)
 	struct slice head;
 	if (!result)
 		result = cut_response(&stamps->second, &head, &error);
-	log_failures(&failures);
+	authority_failures_log(&failures);
 	if (result) {
 		char round[24];
 		snprintf(round, sizeof round, "%" PRId64, closing->round.round);
@@ -198,7 +190,7 @@ static int timestamp(struct closing *closing, struct stamps *stamps)
 	int result =
 		authorities_timestamp(service->authorities, &closing->root, earliest_us(&closing->round),
 	                          &stamps->first, &failures, closing->error);
-	log_failures(&failures);
+	authority_failures_log(&failures);
 	if (result)
 		return result;
 	stamps->count = 1;

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/schedule.h"
 #include "jobs/internal.h"
-#include "seal/authority.h"
+#include "service/authority_failures.h"
 #include "service/history.h"
 #include "service/read_only.h"
 
@@ -259,8 +259,11 @@ static void watch_clock(struct sealer *sealer)
 	struct service *service = sealer->service;
 	if (!service_watch_clock(service) || store_is_shared(service->store))
 		return;
-	authorities_request_time(service->authorities, service->settings->seal_clock_bound +
-	                                                   service->settings->tsa_time_bound);
+	struct authority_failures failures;
+	authorities_request_time(
+		service->authorities,
+		service->settings->seal_clock_bound + service->settings->tsa_time_bound, &failures);
+	authority_failures_log(&failures);
 	service_watch_clock(service);
 }
 

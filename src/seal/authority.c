@@ -1,5 +1,6 @@
 #include "seal/authority.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -560,6 +561,7 @@ void authorities_reject(struct authorities *authorities, const struct authority_
 static void note_failure(struct authority_failures *failures, const struct authority *authority,
                          const char *reason, bool in_backoff)
 {
+	assert(failures->count < AUTHORITIES_MAX);
 	size_t index = failures->count++;
 
 	snprintf(failures->items[index].name, AUTHORITY_NAME_SIZE, "%s", authority->options.name);
@@ -650,7 +652,8 @@ int authorities_timestamp_independent(struct authorities *authorities, const str
 	return ask_each(authorities, &question, ret_result, ret_failures, error);
 }
 
-bool authorities_request_time_of(struct authorities *authorities, size_t index)
+bool authorities_request_time_of(struct authorities *authorities, size_t index,
+                                 struct authority_failures *failures)
 {
 	if (index >= authorities->count)
 		return false;
@@ -664,12 +667,16 @@ bool authorities_request_time_of(struct authorities *authorities, size_t index)
 	if (code != ERR_NO_MEMORY)
 		note_outcome(authorities, authority, anything.algorithm, started_us,
 		             code ? cause_of(&reason, code) : NULL);
+	if (code)
+		note_failure(failures, authority, cause_of(&reason, code), false);
 	return true;
 }
 
-void authorities_request_time(struct authorities *authorities, int64_t bound_us)
+void authorities_request_time(struct authorities *authorities, int64_t bound_us,
+                              struct authority_failures *ret_failures)
 {
-	for (size_t i = 0; authorities_request_time_of(authorities, i); i++)
+	*ret_failures = (struct authority_failures){0};
+	for (size_t i = 0; authorities_request_time_of(authorities, i, ret_failures); i++)
 		if (clock_now_us() - authorities_latest_time_us(authorities) <= bound_us)
 			return;
 }

@@ -129,11 +129,13 @@ int64_t authorities_latest_time_us(struct authorities *authorities);
  * time. */
 bool authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us);
 /* Requests a timestamp of random data from one authority (`index` from 0) to learn its time.
- * Ignores back-off, since the local clock may have caused the failures. Returns false: there is no
- * such authority. */
-bool authorities_request_time_of(struct authorities *authorities, size_t index);
+ * Ignores back-off, since the local clock may have caused the failures. Adds a failure to
+ * *failures. Returns false: there is no such authority. */
+bool authorities_request_time_of(struct authorities *authorities, size_t index,
+                                 struct authority_failures *failures);
 /* Does so for each authority in turn, until the local clock is at most bound_us ahead of one. */
-void authorities_request_time(struct authorities *authorities, int64_t bound_us);
+void authorities_request_time(struct authorities *authorities, int64_t bound_us,
+                              struct authority_failures *ret_failures);
 
 /* The certificates of an authority, from its last valid timestamp. */
 struct authority_certificates {

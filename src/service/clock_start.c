@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "seal/authority.h"
+#include "service/authority_failures.h"
 #include "service/read_only.h"
 #include "store/nodes/unverified_clock.h"
 
@@ -58,9 +58,11 @@ bool clock_start_query(struct service *service, const atomic_bool *stopping, int
 	if (state == CLOCK_COMPARED || read_only_is_active(service))
 		return false;
 	struct authorities *authorities = service->authorities;
+	struct authority_failures failures = {0};
 	for (size_t i = 0; !has_agreed(service) && !atomic_load(stopping); i++)
-		if (!authorities_request_time_of(authorities, i))
+		if (!authorities_request_time_of(authorities, i, &failures))
 			break;
+	authority_failures_log(&failures);
 	atomic_store(&service->comparison.asked, true);
 	return true;
 }

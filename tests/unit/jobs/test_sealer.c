@@ -22,8 +22,10 @@ static atomic_int passes, times_asked;
 int64_t __real_clock_now_us(void);
 int64_t __wrap_clock_now_us(void);
 int __wrap_signer_listing_is_due(struct service *service, bool *ret_due, struct error *why);
-void __real_authorities_request_time(struct authorities *authorities, int64_t bound_us);
-void __wrap_authorities_request_time(struct authorities *authorities, int64_t bound_us);
+void __real_authorities_request_time(struct authorities *authorities, int64_t bound_us,
+                                     struct authority_failures *ret_failures);
+void __wrap_authorities_request_time(struct authorities *authorities, int64_t bound_us,
+                                     struct authority_failures *ret_failures);
 int __real_store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
                                size_t limit, struct unsealed_chain *ret, size_t *ret_count,
                                struct error *why);
@@ -71,10 +73,11 @@ int __wrap_signer_listing_is_due(struct service *service, bool *ret_due, struct 
 	return OK;
 }
 
-void __wrap_authorities_request_time(struct authorities *authorities, int64_t bound_us)
+void __wrap_authorities_request_time(struct authorities *authorities, int64_t bound_us,
+                                     struct authority_failures *ret_failures)
 {
 	atomic_fetch_add(&times_asked, 1);
-	__real_authorities_request_time(authorities, bound_us);
+	__real_authorities_request_time(authorities, bound_us, ret_failures);
 }
 
 int __wrap_store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,

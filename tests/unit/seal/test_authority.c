@@ -430,7 +430,7 @@ static void test_time_since(void **state)
 	assert_in_range(ahead_s(authorities), 900, 1000);
 	/* One that does not agree with us is no reason to believe our clock. */
 	set_mode(&first, "ahead:5000");
-	authorities_request_time(authorities, US_PER_SECOND);
+	authorities_request_time(authorities, US_PER_SECOND, &failures);
 	assert_in_range(ahead_s(authorities), 900, 1000);
 	/* The machine slept: both clocks continued. */
 	set_mode(&first, "good");
@@ -441,7 +441,7 @@ static void test_time_since(void **state)
 	slept_us = -1000 * US_PER_SECOND;
 	set_wall(0);
 	assert_true(ahead_s(authorities) > 900);
-	authorities_request_time(authorities, US_PER_SECOND);
+	authorities_request_time(authorities, US_PER_SECOND, &failures);
 	assert_true(ahead_s(authorities) <= 0);
 	slept_us = 0;
 	authorities_free(authorities);
@@ -466,7 +466,7 @@ static void test_whose_time(void **state)
 	assert_int_equal(stamp(authorities, &early, &failures, NULL), 0);
 	assert_string_equal(early.name, "one");
 	assert_true(ahead_s(authorities) > 5);
-	authorities_request_time(authorities, 5 * US_PER_SECOND);
+	authorities_request_time(authorities, 5 * US_PER_SECOND, &failures);
 	assert_true(ahead_s(authorities) <= 5);
 	AUTHORITY_RESULT_AUTO struct authority_result again = {0};
 	assert_int_equal(stamp(authorities, &again, &failures, NULL), 0);
@@ -486,24 +486,27 @@ static int64_t off_s(struct authorities *authorities)
 static void test_comparison(void **state)
 {
 	struct authorities *authorities = create(2);
+	struct authority_failures failures = {0};
 	int64_t off_us;
 	set_mode(&first, "error");
-	assert_true(authorities_request_time_of(authorities, 0));
+	assert_true(authorities_request_time_of(authorities, 0, &failures));
+	assert_int_equal(failures.count, 1);
+	assert_string_equal(failures.items[0].name, "one");
 	assert_false(authorities_compare_clock(authorities, &off_us));
-	assert_false(authorities_request_time_of(authorities, 2));
+	assert_false(authorities_request_time_of(authorities, 2, &failures));
 	set_mode(&first, "good");
 	set_wall(1000);
-	assert_true(authorities_request_time_of(authorities, 0));
+	assert_true(authorities_request_time_of(authorities, 0, &failures));
 	assert_in_range(off_s(authorities), 900, 1000);
 	set_wall(-1000);
 	assert_in_range(-off_s(authorities), 900, 1000);
 	set_wall(0);
 	assert_int_equal(off_s(authorities), 0);
 	set_wall(-1000);
-	assert_true(authorities_request_time_of(authorities, 0));
+	assert_true(authorities_request_time_of(authorities, 0, &failures));
 	assert_in_range(-off_s(authorities), 900, 1000);
 	set_mode(&second, "ahead:5000");
-	assert_true(authorities_request_time_of(authorities, 1));
+	assert_true(authorities_request_time_of(authorities, 1, &failures));
 	assert_in_range(-off_s(authorities), 900, 1000);
 	set_wall(5000);
 	assert_in_range(off_s(authorities) + 100, 0, 100);

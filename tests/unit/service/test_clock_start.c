@@ -22,6 +22,7 @@ static struct {
 	int answers;   /* index of the authority that answers; AUTHORITIES: none */
 	int64_t tells; /* the difference in its answer */
 	int asked;     /* number of authorities, in order */
+	bool fails;    /* they report why they do not answer */
 	bool marked;   /* in the store */
 	int64_t until_us;
 	int store_result;
@@ -43,7 +44,8 @@ int64_t __wrap_clock_boot_us(void);
 bool __wrap_store_is_shared(const struct store *store);
 int64_t __wrap_authorities_latest_time_us(struct authorities *authorities);
 bool __wrap_authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us);
-bool __wrap_authorities_request_time_of(struct authorities *authorities, size_t index);
+bool __wrap_authorities_request_time_of(struct authorities *authorities, size_t index,
+                                        struct authority_failures *failures);
 int __wrap_store_begin_unverified_clock(struct store *store, struct error *error);
 int __wrap_store_end_unverified_clock(struct store *store, int64_t until_us, struct error *error);
 struct clock_state __wrap_clock_state_read(void);
@@ -75,11 +77,15 @@ bool __wrap_authorities_compare_clock(struct authorities *authorities, int64_t *
 	return world.known;
 }
 
-bool __wrap_authorities_request_time_of(struct authorities *authorities, size_t index)
+bool __wrap_authorities_request_time_of(struct authorities *authorities, size_t index,
+                                        struct authority_failures *failures)
 {
 	if (index == AUTHORITIES)
 		return false;
 	assert_int_equal(index, world.asked++);
+	if (world.fails)
+		failures->items[failures->count++] =
+			(typeof(*failures->items)){.name = "one", .reason = "HTTP 401"};
 	if ((int)index == world.answers) {
 		world.known = true;
 		world.off_us = world.tells;
@@ -346,6 +352,16 @@ TEST_CASE(a_service_that_stops_asks_no_more)
 	int64_t pause_us;
 	(void)clock_start_query(&service, &stops, &pause_us);
 	assert_int_equal(world.asked, 0);
+}
+
+TEST_CASE(failures_of_a_query_are_logged)
+{
+	int64_t pause_us;
+	world.fails = true;
+	assert_true(clock_start_query(&service, &goes_on, &pause_us));
+	assert_int_equal(told.count, AUTHORITIES);
+	assert_string_equal(told.event, "authority_failed");
+	assert_string_equal(told.fields, "authority=one reason=HTTP 401 ");
 }
 
 TEST_CASE(its_refusals_are_no_chains_fault)
