@@ -119,6 +119,12 @@ static void register_in(struct sample *channel, int64_t count, int64_t now_us)
 	office.sample.references = channel->references;
 }
 
+/* So that no event is ahead of the clock, even if that steps back a little. */
+static int64_t past_us(void)
+{
+	return clock_now_us() - 60 * US_PER_SECOND;
+}
+
 static int64_t sealed_of(const struct sample *channel)
 {
 	struct chain_head head;
@@ -145,8 +151,8 @@ static void await_counter(const atomic_int_fast64_t *counter, int64_t value)
 /* A chain that cannot be read. */
 TEST_CASE(a_damaged_chain_is_set_apart)
 {
-	register_in(&first, 5, clock_now_us());
-	register_in(&second, 5, clock_now_us());
+	register_in(&first, 5, past_us());
+	register_in(&second, 5, past_us());
 	change(
 		"CREATE TABLE kept AS SELECT event, chain_hash FROM events;"
 		"UPDATE events_arrived SET chain_hash = x'00' WHERE event = (SELECT min(event) + 2 FROM events)");
@@ -154,7 +160,7 @@ TEST_CASE(a_damaged_chain_is_set_apart)
 	await_seal_of(&second, 5);
 	assert_int_equal(sealed_of(&first), 0);
 	await_counter(&office.service.counters.chains_quarantined, 1);
-	register_in(&second, 5, clock_now_us());
+	register_in(&second, 5, past_us());
 	await_seal_of(&second, 10);
 	assert_int_equal(atomic_load(&office.service.counters.seal_failures), 0);
 
@@ -175,18 +181,18 @@ static void run_once(struct sealer *sealer)
 /* A chain that cannot be written. */
 TEST_CASE(a_segment_that_cannot_be_written_is_set_apart)
 {
-	register_in(&first, 5, clock_now_us());
+	register_in(&first, 5, past_us());
 	office_start_jobs(&office);
 	await_seal_of(&first, 5);
 	office_stop_jobs(&office);
 	change(
 		"INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
 		" nodes, path, place FROM segments");
-	register_in(&first, 5, clock_now_us());
-	register_in(&second, 5, clock_now_us());
+	register_in(&first, 5, past_us());
+	register_in(&second, 5, past_us());
 	office_start_jobs(&office);
 	await_seal_of(&second, 5);
-	register_in(&second, 5, clock_now_us());
+	register_in(&second, 5, past_us());
 	await_seal_of(&second, 10);
 	assert_int_equal(sealed_of(&first), 5);
 	await_counter(&office.service.counters.chains_quarantined, 1);
@@ -202,13 +208,13 @@ TEST_CASE(a_segment_that_cannot_be_written_is_set_apart)
 TEST_CASE(many_are_not_set_apart_at_once)
 {
 	enum { BROKEN = 20 };
-	register_in(&first, 5, clock_now_us());
-	register_in(&second, 5, clock_now_us());
+	register_in(&first, 5, past_us());
+	register_in(&second, 5, past_us());
 	struct sample last;
 	for (int i = 1; i <= BROKEN; i++) {
 		sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
 		last = office.sample;
-		register_in(&last, 5, clock_now_us());
+		register_in(&last, 5, past_us());
 	}
 	char sql[200];
 	snprintf(sql, sizeof sql,
@@ -245,7 +251,7 @@ TEST_CASE(broken_chains_starve_nobody)
 	for (int i = 0; i <= BROKEN; i++) {
 		sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
 		last = office.sample;
-		register_in(&last, 1, clock_now_us());
+		register_in(&last, 1, past_us());
 	}
 	char sql[200];
 	snprintf(sql, sizeof sql,
@@ -318,7 +324,7 @@ static void register_in_many(void)
 	for (int i = 0; i < MANY; i++) {
 		sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
 		many[i] = office.sample;
-		register_in(&many[i], 2, clock_now_us());
+		register_in(&many[i], 2, past_us());
 	}
 }
 
@@ -344,7 +350,7 @@ TEST_CASE(a_pass_takes_one_timestamp)
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(sealed_of(&many[i]), 2);
 	for (int i = 0; i < MANY; i++)
-		register_in(&many[i], 2, clock_now_us());
+		register_in(&many[i], 2, past_us());
 	seal_in_small_blocks(4);
 	assert_int_equal(last_round(), 3);
 	for (int i = 0; i < MANY; i++)
@@ -364,7 +370,9 @@ TEST_CASE(what_a_certification_waits_for_is_sealed_first)
 {
 	register_in_many();
 	request(&many[MANY - 1]);
+	atomic_store(&behind_us, US_PER_SECOND / 10);
 	seal_in_small_blocks(100);
+	atomic_store(&behind_us, 0);
 	assert_int_equal(last_round(), 2);
 	assert_int_equal(round_of(&many[MANY - 1]), 1);
 	for (int i = 0; i < MANY - 1; i++)
@@ -419,7 +427,7 @@ static void count_issuer(void *context, enum wake which)
 TEST_CASE(a_round_of_unknown_outcome_wakes_the_issuer)
 {
 	int woken = 0;
-	register_in(&first, 2, clock_now_us());
+	register_in(&first, 2, past_us());
 	request(&first);
 	office.service.wake = count_issuer;
 	office.service.wake_context = &woken;
@@ -455,7 +463,7 @@ TEST_CASE(an_outage_makes_no_more_segments)
 		assert_int_equal(store_get_staged_round(office.service.store, &staged, &error), OK);
 		assert_int_equal(staged.blocks, MANY / 2);
 		for (int k = 0; k < MANY; k++)
-			register_in(&many[k], 1, clock_now_us());
+			register_in(&many[k], 1, past_us());
 	}
 	assert_int_equal(sealed_of(&many[0]), 0);
 	office_restore_authority(&office);
@@ -474,7 +482,7 @@ TEST_CASE(a_refusal_that_repeats_is_told)
 	struct lease_renewer *lease_renewer;
 	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
 	assert_int_equal(sealer_init(&sealer, &office.service, "node", lease_renewer), OK);
-	register_in(&first, 5, clock_now_us());
+	register_in(&first, 5, past_us());
 	change("CREATE TRIGGER kept BEFORE UPDATE ON staged_round"
 	       " BEGIN SELECT RAISE(IGNORE); END");
 	run_once(&sealer);
@@ -522,7 +530,7 @@ TEST_CASE(what_is_ahead_of_the_clock_stays_pending)
 
 	register_in(&first, 5, clock_now_us() + US_PER_DAY);
 	await_counter(&office.service.counters.chains_ahead, 1);
-	register_in(&second, 5, clock_now_us());
+	register_in(&second, 5, past_us());
 	await_seal_of(&second, 10);
 	assert_int_equal(sealed_of(&first), 10);
 }
