@@ -120,6 +120,9 @@ int store_request_link(struct store *store, const struct link_request *request, 
 #define BY_OPERATOR_LINK "operator_link"
 #define BY_OPERATOR_PASSKEY "operator_passkey"
 
+/* Maximum number of sign-ins of a user in a UTC day, except by the operator's links. */
+#define SIGN_INS_PER_DAY 200
+
 /* The start of a session, and the end of the former one, are recorded in the audit log as "sign in"
  * and "sign out" of their users, in the accounts that are chosen in them. */
 struct session_start {
@@ -135,7 +138,7 @@ struct session_start {
 /* Uses up a link and begins a session. The chosen account is that of the former session if that
  * belonged to the same user, else the user's first account. Returns ERR_NOT_FOUND, without any
  * change, when the link does not exist, is used, has expired or belongs to another browser, or when
- * the user has no account. */
+ * the user has no account; ERR_FULL after SIGN_INS_PER_DAY sign-ins. */
 int store_take_link(struct store *store, const struct sha256 *link, const struct sha256 *browser,
                     const struct session_start *start, struct error *error) MUST_CHECK;
 

@@ -6,7 +6,7 @@
 #include "store/people/console_users.h"
 
 /* Begins a session in the caller's transaction; `by` is BY_…. Returns ERR_NOT_FOUND when the user
- * has no account. */
+ * has no account, and ERR_FULL after SIGN_INS_PER_DAY sign-ins. */
 int session_begin(struct db_connection *connection, const char *user_id, const char *by,
                   bool by_passkey, const struct session_start *start, struct error *error)
 	MUST_CHECK;

@@ -1,5 +1,8 @@
 /* Sessions of users: start, lookup, use, end. */
+#include <stdio.h>
+
 #include "base/digest.h"
+#include "ledger/bounds.h"
 #include "store/people/console_users.h"
 #include "store/people/session_start.h"
 #include "store/shards/shard_routing.h"
@@ -71,13 +74,33 @@ static int record_browser(struct db_connection *connection, const char *user_id,
 	return db_execute(query, NULL, error);
 }
 
+/* Each sign-in leaves rows in the audit log, and counts for the account's limit of changes. */
+static int check_sign_ins(struct db_connection *connection, const char *user_id, const char *by,
+                          int64_t now_us, struct error *error)
+{
+	if (strcmp(by, BY_OPERATOR_LINK) == 0)
+		return OK;
+	struct db_query *query = db_query(connection, "SELECT made_at FROM sessions WHERE user_id = $1"
+	                                              " ORDER BY made_at DESC LIMIT 1 OFFSET $2");
+	db_bind_string(query, user_id);
+	db_bind_integer(query, SIGN_INS_PER_DAY - 1);
+	int64_t former_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
+	int result = db_end(query, error);
+	if (result || day_has_room(now_us, former_us))
+		return result;
+	char most[24];
+	snprintf(most, sizeof most, "%d", SIGN_INS_PER_DAY);
+	return error_set(error, ERR_FULL, MSG_STORE_SIGN_INS_DAY, most, NULL);
+}
+
 int session_begin(struct db_connection *connection, const char *user_id, const char *by,
                   bool by_passkey, const struct session_start *start, struct error *error)
 {
 	int64_t account = 0;
 	char session_id[ID_SIZE];
 	store_fresh_id("ses_", session_id);
-	int result = choose_first(connection, user_id, start->former, &account, error)
+	int result = check_sign_ins(connection, user_id, by, start->now_us, error)
+		?: choose_first(connection, user_id, start->former, &account, error)
 		?: end_former(connection, start, error)
 		?: record_browser(connection, user_id, start, error);
 	if (result)

@@ -271,6 +271,42 @@ TEST_CASE(the_operators_link_is_bound_to_no_browser)
 	assert_int_equal(take(office, secret_in(url.data), NULL, NULL, cookie), ERR_REFUSED);
 }
 
+static int take_operators_link(struct office *office, char cookie[USER_AUTH_SECRET_SIZE])
+{
+	int64_t expires_at_us;
+	BUF_AUTO struct buf url;
+	buf_init(&url, 1000);
+	assert_int_equal(user_auth_create_operator_link(&office->settings, office->sample.store, ANA,
+	                                                store_now_us(office->sample.store), &url,
+	                                                &expires_at_us, NULL),
+	                 OK);
+	return take(office, secret_in(url.data), NULL, NULL, cookie);
+}
+
+/* So many that a user alone does not use up the account's changes of a day. */
+TEST_CASE(sign_ins_of_a_day_are_bounded)
+{
+	struct office *office = *state;
+	char cookie[USER_AUTH_SECRET_SIZE];
+	ahead_us = US_PER_DAY / 2 - store_now_us(office->sample.store) % US_PER_DAY;
+	struct slice link = ask(office);
+	assert_int_equal(take(office, link, office->browser, NULL, cookie), OK);
+	run_sql(
+		office,
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 199)"
+		" INSERT INTO sessions (digest, session_id, user_id, account, made_at, seen_at,"
+		" signed_in_at, by_passkey, address, agent) SELECT randomblob(32), 'ses_' || i, user_id,"
+		" account, made_at, seen_at, signed_in_at, by_passkey, address, agent"
+		" FROM sessions, n");
+	link = ask(office);
+	assert_int_equal(take(office, link, office->browser, NULL, cookie), ERR_FULL);
+	assert_int_equal(office->error.message, MSG_STORE_SIGN_INS_DAY);
+	assert_int_equal(take_operators_link(office, cookie), OK);
+	ahead_us += US_PER_DAY;
+	link = ask(office);
+	assert_int_equal(take(office, link, office->browser, NULL, cookie), OK);
+}
+
 TEST_CASE(a_form_is_its_browsers)
 {
 	char one[USER_AUTH_SECRET_SIZE], other[USER_AUTH_SECRET_SIZE], token[USER_AUTH_SECRET_SIZE];
