@@ -97,8 +97,7 @@ static void register_in_each(long count, long accounts)
 	static struct registration items[BATCH];
 	static struct registration *pointers[BATCH];
 	static char refs[BATCH][24];
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)16 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
 	for (long done = 0; done < count; done += BATCH) {
 		size_t batch = 0;
 		for (; batch < BATCH && done + (long)batch < count; batch++) {

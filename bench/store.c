@@ -82,8 +82,7 @@ static void register_batch(struct store *store, const struct holder *first, size
 	static struct registration items[BATCH_MAX];
 	static struct registration *pointers[BATCH_MAX];
 	static char refs[BATCH_MAX][40];
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)16 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
 	struct error error;
 	error_clear(&error);
 	for (size_t i = 0; i < batch; i++) {

@@ -101,8 +101,7 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 /* Checks that a line accepted by the fast reader has its canonical form. */
 static void fuzz_scan(struct arena *arena, char kind, struct slice text)
 {
-	BUF_AUTO struct buf again;
-	buf_init(&again, TEXT_MAX);
+	BUF_AUTO struct buf again = {.limit = TEXT_MAX};
 	struct event_facts event;
 	struct part_entry entry;
 	bool scanned = false;
@@ -116,11 +115,9 @@ static void fuzz_scan(struct arena *arena, char kind, struct slice text)
 
 static void fuzz_document(char kind, struct slice text)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf once, twice;
-	arena_init(&arena, (size_t)256 << 20);
-	buf_init(&once, TEXT_MAX);
-	buf_init(&twice, TEXT_MAX);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)256 << 20};
+	BUF_AUTO struct buf once = {.limit = TEXT_MAX};
+	BUF_AUTO struct buf twice = {.limit = TEXT_MAX};
 	fuzz_scan(&arena, kind, text);
 	int result = read_document(&arena, kind, text, &once);
 	require(!result || result == ERR_INVALID_EVIDENCE, "a document is accepted or rejected");

@@ -20,13 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 1 || size - 1 > PAYLOAD_MAX + BODY_SLACK)
 		return 0;
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf canonical;
+	ARENA_AUTO struct arena arena = {.limit = BODY_ARENA_MAX};
+	BUF_AUTO struct buf canonical = {.limit = (size_t)4 * 1024 * 1024};
 	struct declaration declaration;
 	struct error error;
 	enum modality modality = data[0] & 1 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
-	arena_init(&arena, BODY_ARENA_MAX);
-	buf_init(&canonical, (size_t)4 * 1024 * 1024);
 	error_clear(&error);
 	int result = event_body_parse(slice_make(data + 1, size - 1), modality, &arena, &canonical,
 	                              &declaration, &error);

@@ -17,10 +17,8 @@ static void require(bool good, const char *what)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf again;
-	arena_init(&arena, (size_t)16 << 20);
-	buf_init(&again, EVIDENCE_RECORD_MAX);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
+	BUF_AUTO struct buf again = {.limit = EVIDENCE_RECORD_MAX};
 	struct error error = {0};
 	struct slice der = slice_make(data, size);
 	int result = evidence_record_parse(der, &record, &error);

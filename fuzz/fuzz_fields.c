@@ -27,9 +27,8 @@ static void check_text(struct slice text)
 
 static void read_again(struct arena *arena, const struct fields *fields)
 {
-	BUF_AUTO struct buf text;
+	BUF_AUTO struct buf text = {.limit = ARENA_LIMIT};
 	struct fields *again = arena_alloc(arena, sizeof *again);
-	buf_init(&text, ARENA_LIMIT);
 	for (size_t i = 0; i < fields->count; i++) {
 		buf_add_percent(&text, fields->items[i].name, "");
 		buf_add_byte(&text, '=');
@@ -47,8 +46,7 @@ static void read_again(struct arena *arena, const struct fields *fields)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, ARENA_LIMIT);
+	ARENA_AUTO struct arena arena = {.limit = ARENA_LIMIT};
 	struct slice text = slice_make(data, size), path;
 	struct fields *fields = arena_alloc(&arena, sizeof *fields);
 	int result = fields_read(text, &arena, fields, NULL);

@@ -32,14 +32,11 @@ static int parse(struct arena *arena, struct slice text, struct json **ret_json,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf once;
-	BUF_AUTO struct buf twice;
+	ARENA_AUTO struct arena arena = {.limit = ARENA_LIMIT};
+	BUF_AUTO struct buf once = {.limit = ARENA_LIMIT};
+	BUF_AUTO struct buf twice = {.limit = ARENA_LIMIT};
 	struct json *json = NULL;
 	struct error error;
-	arena_init(&arena, ARENA_LIMIT);
-	buf_init(&once, ARENA_LIMIT);
-	buf_init(&twice, ARENA_LIMIT);
 	if (parse(&arena, slice_make(data, size), &json, &error) != 0) {
 		require(error.message != MSG_NONE, "a rejected text has a message");
 		return 0;

@@ -44,11 +44,10 @@ static int end(void *context, struct error *error)
 
 static int parse(struct slice body, size_t piece, struct buf *found)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = LIMIT};
 	struct multipart multipart;
 	struct multipart_sink sink = {begin, data_of, end, found};
 	struct error error = {0};
-	arena_init(&arena, LIMIT);
 	int result = multipart_begin(&multipart, slice_of("multipart/form-data; boundary=B"), &arena,
 	                             &sink, &error);
 	require(!result, "the boundary is valid");
@@ -64,10 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 1 || size > LIMIT / 4)
 		return 0;
-	BUF_AUTO struct buf whole;
-	BUF_AUTO struct buf pieces;
-	buf_init(&whole, LIMIT);
-	buf_init(&pieces, LIMIT);
+	BUF_AUTO struct buf whole = {.limit = LIMIT};
+	BUF_AUTO struct buf pieces = {.limit = LIMIT};
 	struct slice body = slice_make(data + 1, size - 1);
 	int result = parse(body, size, &whole);
 	require(parse(body, (size_t)data[0] % 16 + 1, &pieces) == result,

@@ -42,14 +42,12 @@ static void write_all(const struct receipt *receipts, size_t count, struct buf *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf once, twice;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)512 << 20};
+	BUF_AUTO struct buf once = {.limit = (size_t)64 << 20};
+	BUF_AUTO struct buf twice = {.limit = (size_t)64 << 20};
 	struct receipt *receipts = NULL;
 	size_t count = 0, again = 0;
 	struct error error = {0};
-	arena_init(&arena, (size_t)512 << 20);
-	buf_init(&once, (size_t)64 << 20);
-	buf_init(&twice, (size_t)64 << 20);
 	int result =
 		receipts_read(&arena, slice_make((const char *)data, size), &receipts, &count, &error);
 	if (result) {

@@ -18,9 +18,8 @@ static void require(bool good, const char *what)
 
 static void check_listing(struct slice text)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)4 << 20};
 	struct s3_listing listing;
-	arena_init(&arena, (size_t)4 << 20);
 	int result = s3_xml_listing(text, ITEMS_MAX, &arena, &listing, NULL);
 	require(!result || result == ERR_IO || result == ERR_NO_MEMORY, "the result is a known error");
 	if (result)

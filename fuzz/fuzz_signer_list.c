@@ -15,13 +15,11 @@ static void require(bool good, const char *what)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf again;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)64 << 20};
+	BUF_AUTO struct buf again = {.limit = SIGNER_LIST_TEXT_MAX};
 	struct slice text = slice_make((const char *)data, size);
 	struct signer_list list;
 	struct error error = {0};
-	arena_init(&arena, (size_t)64 << 20);
-	buf_init(&again, SIGNER_LIST_TEXT_MAX);
 	if (signer_list_read(&arena, text, &list, &error)) {
 		require(error.cause[0], "a rejected list has a cause");
 		return 0;

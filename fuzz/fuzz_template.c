@@ -41,17 +41,15 @@ static void check(struct slice page)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = ARENA_LIMIT};
 	struct json *json = NULL;
-	arena_init(&arena, ARENA_LIMIT);
 	if (json_parse(&arena, slice_make(data, size), NULL, &json, NULL))
 		return 0;
 	for (int i = 0; all_pages[i]; i++) {
 		for (enum language language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
-			BUF_AUTO struct buf out;
+			BUF_AUTO struct buf out = {.limit = PAGE_MAX};
 			const struct template_view view = {
 				.data = json, .globals = json, .language = language, .words = &all_words};
-			buf_init(&out, PAGE_MAX);
 			if (template_draw(all_pages[i], &view, &out) == 0)
 				check(buf_slice(&out));
 		}

@@ -24,8 +24,7 @@ static void must(int result, const char *what)
 
 static struct buf load(const char *path)
 {
-	struct buf content;
-	buf_init(&content, EVIDENCE_RECORD_MAX);
+	struct buf content = {.limit = EVIDENCE_RECORD_MAX};
 	must(file_read_whole(path, &content, &error), path);
 	return content;
 }

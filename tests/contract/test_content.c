@@ -301,8 +301,7 @@ static void assert_link_leads_to(const char *link, const char *expected)
 
 TEST_CASE(test_links)
 {
-	BUF_AUTO struct buf link;
-	buf_init(&link, 4096);
+	BUF_AUTO struct buf link = {.limit = 4096};
 	struct content_link wanted = {.content_type = "application/pdf",
 	                              .file_name = "report.pdf",
 	                              .lifetime_us = INT64_C(60000000)};

@@ -165,10 +165,9 @@ static void assert_refused(const struct key_source *source, const char *why)
 /* Verifies the signature with an independent program. */
 static void assert_signs(struct key *key, const char *name, const char *text)
 {
-	BUF_AUTO struct buf signature;
+	BUF_AUTO struct buf signature = {.limit = 4096};
 	struct error error = {0};
 
-	buf_init(&signature, 4096);
 	if (key_sign(key, slice_of(text), &signature, &error) != 0)
 		fail_msg("%s", error.cause);
 	scratch_write("signed", slice_of(text));
@@ -342,10 +341,9 @@ static int first_wrong(struct key *key)
 {
 	struct key_calls calls = key_calls(key);
 	struct error error = {0};
-	BUF_AUTO struct buf signature;
+	BUF_AUTO struct buf signature = {.limit = 4096};
 	char *const words[] = {"/bin/true", NULL};
 
-	buf_init(&signature, 4096);
 	/* A confined process also finds a token again after it was removed. */
 	if (is("pkcs11") && (scratch_run("mv tokens away && mkdir tokens") != 0 ||
 	                     key_sign(key, slice_of("away"), &signature, NULL) != ERR_UNAVAILABLE ||
@@ -396,13 +394,12 @@ TEST_CASE(test_signs_in_a_confined_process)
 /* As when the reader was unplugged or the appliance restarted. */
 TEST_CASE(test_a_token_that_was_away_signs_again)
 {
-	BUF_AUTO struct buf signature;
+	BUF_AUTO struct buf signature = {.limit = 4096};
 	struct error error = {0};
 
 	if (!is("pkcs11"))
 		return;
 	struct key *key = open_key("ec");
-	buf_init(&signature, 4096);
 	assert_int_equal(scratch_run("mv tokens away && mkdir tokens"), 0);
 	assert_int_equal(key_sign(key, slice_of("x"), &signature, &error), ERR_UNAVAILABLE);
 	assert_int_equal(key_sign(key, slice_of("x"), &signature, &error), ERR_UNAVAILABLE);
@@ -456,14 +453,13 @@ static void find_token(void)
 /* Whichever call fails: nothing is signed, and afterwards everything works again. */
 TEST_CASE(test_calls_of_the_module_that_fail)
 {
-	BUF_AUTO struct buf signature;
+	BUF_AUTO struct buf signature = {.limit = 4096};
 	struct key_source source = source_of("ec", "right");
 	struct error error = {0};
 	int at, calls = 0;
 
 	if (!is("pkcs11"))
 		return;
-	buf_init(&signature, 4096);
 	for (at = 1;; at++, calls++) {
 		struct key *key = NULL;
 		failing_arm(FAILING_TOKEN, at);

@@ -649,8 +649,7 @@ struct removal {
 static int change_urgently(struct store *store, struct act *act, const char *account_id,
                            const char *email, enum role role)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	act->operation = "user remove";
 	act->arena = &arena;
 	act->urgent = true;

@@ -172,8 +172,7 @@ static void compare_balances(struct history *history, struct own_account *accoun
 	struct balance_list list = {.more = true};
 	int64_t balance = 20, unpaid = 0, next = FIRST_DAY;
 	while (list.more) {
-		ARENA_AUTO struct arena arena;
-		arena_init(&arena, (size_t)1 << 20);
+		ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 		assert_int_equal(store_list_balances(history->sample.store, &days, history->sample.now_us,
 		                                     1 + below(20), &arena, &list, NULL),
 		                 OK);

@@ -392,8 +392,7 @@ static void compare_pages(struct history *history, const struct usage_filter *fi
 	size_t listed = 0;
 	int64_t limit = 1 + below(30);
 	while (list.more) {
-		ARENA_AUTO struct arena arena;
-		arena_init(&arena, (size_t)16 << 20);
+		ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
 		assert_int_equal(store_list_usage(history->sample.store, filter, slice_of(after), limit,
 		                                  &arena, &list, NULL),
 		                 OK);

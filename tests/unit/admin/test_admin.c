@@ -65,8 +65,7 @@ static int tear_down(void **state)
 static int run(struct fixture *fixture, const char *operation, const char *arguments,
                struct json **ret_answer)
 {
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, ADMIN_RESULT_MAX);
+	BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 	struct json *json;
 	error_clear(&fixture->error);
 	assert_int_equal(json_parse(&fixture->arena, slice_of(arguments), NULL, &json, NULL), OK);
@@ -310,8 +309,7 @@ TEST_CASE(test_backup_comes_back)
 		OK);
 	struct admin_operation const *list = admin_find(slice_of("account list"));
 	struct admin admin = {.settings = &fixture->settings};
-	BUF_AUTO struct buf text_of_list;
-	buf_init(&text_of_list, ADMIN_RESULT_MAX);
+	BUF_AUTO struct buf text_of_list = {.limit = ADMIN_RESULT_MAX};
 	assert_int_equal(store_open(&(struct db_options){.url = other.url}, &admin.store, NULL), OK);
 	assert_int_equal(admin_run(&admin, list, NULL, NULL, &text_of_list, NULL), OK);
 	store_close(admin.store);
@@ -364,8 +362,7 @@ TEST_CASE(test_check_sees_an_altered_store)
 
 static const char *exchange(struct fixture *fixture, const char *request)
 {
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, ADMIN_RESULT_MAX);
+	BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 	assert_int_equal(admin_exchange(fixture->socket, slice_of(request), &answer, &fixture->error),
 	                 OK);
 	return arena_copy(&fixture->arena, answer.data, answer.size);
@@ -375,8 +372,7 @@ TEST_CASE(test_socket_answers)
 {
 	struct fixture *fixture = *state;
 	struct admin_server *server;
-	BUF_AUTO struct buf nothing;
-	buf_init(&nothing, 4096);
+	BUF_AUTO struct buf nothing = {.limit = 4096};
 	assert_int_equal(admin_exchange(fixture->socket, slice_of("{}"), &nothing, &fixture->error),
 	                 ERR_NOT_FOUND);
 	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, &fixture->error),
@@ -444,8 +440,7 @@ TEST_CASE(test_stale_socket_is_replaced)
 	int left = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(left, (struct sockaddr *)&address, sizeof address), 0);
 	close(left);
-	BUF_AUTO struct buf nothing;
-	buf_init(&nothing, 4096);
+	BUF_AUTO struct buf nothing = {.limit = 4096};
 	assert_int_equal(admin_exchange(fixture->socket, slice_of("{}"), &nothing, &fixture->error),
 	                 ERR_NOT_FOUND);
 	struct admin_server *server;
@@ -475,8 +470,7 @@ TEST_CASE(test_other_users_are_refused)
 		}
 		children[open_to_all] = fork();
 		if (children[open_to_all] == 0) {
-			struct buf answer;
-			buf_init(&answer, 65536);
+			struct buf answer = {.limit = 65536};
 			if (setgid(65534) != 0 || setuid(65534) != 0)
 				_exit(3);
 			int code = admin_exchange(fixture->socket, slice_of("{\"operation\":\"account list\"}"),
@@ -496,8 +490,7 @@ static void *create_accounts(void *argument)
 {
 	struct fixture *fixture = argument;
 	for (int i = 0; i < 10; i++) {
-		BUF_AUTO struct buf answer;
-		buf_init(&answer, ADMIN_RESULT_MAX);
+		BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 		if (admin_exchange(
 				fixture->socket,
 				slice_of("{\"operation\":\"account create\",\"arguments\":{\"name\":\"x\"}}"),

@@ -222,8 +222,7 @@ static bool is_among(const char *verbs, const char *operation)
 /* Finds the newest audit record of that operation; empty if there is none. */
 static void newest_record(struct store *store, const char *operation, char act_id[ID_SIZE])
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct audit_filter filter = {.operation = slice_of(operation),
 	                              .since_us = TIME_NONE,
 	                              .until_us = TIME_NONE,
@@ -256,10 +255,8 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 	char before[ID_SIZE], after[ID_SIZE];
 	newest_record(admin->store, step->operation, before);
 	for (int at = 1;; STRIDE(at)) {
-		struct arena arena;
-		arena_init(&arena, (size_t)16 << 20);
-		BUF_AUTO struct buf answer;
-		buf_init(&answer, ADMIN_RESULT_MAX);
+		struct arena arena = {.limit = (size_t)16 << 20};
+		BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 		struct error error = {0};
 		struct json *json = NULL;
 		assert_int_equal(json_parse(&arena, slice_of(arguments), NULL, &json, NULL), OK);
@@ -382,10 +379,8 @@ static bool make_arguments(const struct admin_operation *operation,
 static void expect_not_found(struct admin *admin, const struct admin_operation *operation,
                              struct slice arguments)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, ADMIN_RESULT_MAX);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 	struct json *json = NULL;
 	assert_int_equal(json_parse(&arena, arguments, NULL, &json, NULL), OK);
 	struct error error = {0};
@@ -407,8 +402,7 @@ TEST_CASE(what_is_not_there_is_not_found)
 	int asked = 0;
 	for (size_t i = 0; (operation = admin_operation_at(i)); i++)
 		for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
-			BUF_AUTO struct buf arguments;
-			buf_init(&arguments, ARGUMENTS_MAX);
+			BUF_AUTO struct buf arguments = {.limit = ARGUMENTS_MAX};
 			/* Some lists continue after any text, because its row may have been removed. */
 			bool place = strcmp(at->name, "after") == 0;
 			if (at->kind != ADMIN_ID || place || !make_arguments(operation, at, &arguments))

@@ -49,8 +49,7 @@ static struct admin_server *start(const char *path)
 
 static void ask(const char *path, const char *request, const char *expected)
 {
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, ADMIN_RESULT_MAX);
+	BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 	assert_int_equal(admin_exchange(path, slice_of(request), &answer, &error), OK);
 	if (!strstr(answer.data, expected))
 		fail_msg("%s", answer.data);
@@ -81,8 +80,7 @@ TEST_CASE(a_caller_is_told_of_his_own_faults)
 	for (size_t i = 0; i < 2; i++) {
 		struct admin_server *server = start(paths[i]);
 		for (int at = 1;; at++) {
-			BUF_AUTO struct buf answer;
-			buf_init(&answer, ADMIN_RESULT_MAX);
+			BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 			failing_arm(KINDS, at);
 			int result = admin_exchange(paths[i], slice_of(LIST), &answer, &error);
 			const char *failed = failing_disarm();
@@ -101,8 +99,7 @@ TEST_CASE(the_services_faults_are_told)
 	struct admin_server *server = start(short_path);
 	int told = 0;
 	for (int at = 1;; at++) {
-		BUF_AUTO struct buf answer;
-		buf_init(&answer, ADMIN_RESULT_MAX);
+		BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 		failing_arm_others(KINDS | FAILING_PARTS | FAILING_SQLITE, at);
 		int result = admin_exchange(short_path, slice_of(LIST), &answer, &error);
 		const char *failed = failing_disarm();
@@ -163,8 +160,7 @@ TEST_CASE(paths_that_cannot_be)
 	int left = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(left, (struct sockaddr *)&address, sizeof address), 0);
 	close(left);
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, ADMIN_RESULT_MAX);
+	BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 	assert_int_equal(admin_exchange(short_path, slice_of(LIST), &answer, &error), ERR_NOT_FOUND);
 	admin_server_stop(start(short_path));
 }

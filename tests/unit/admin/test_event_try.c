@@ -83,8 +83,7 @@ static struct event_tried try(struct office *office, const char *client_ref, con
 TEST_CASE(a_late_commit_is_told_and_found_again)
 {
 	struct office *office = *state;
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, 8192);
+	BUF_AUTO struct buf answer = {.limit = 8192};
 	hold(true);
 	seen.impatient = true;
 	struct event_tried late = try(office, "late", "{}", &answer);
@@ -104,8 +103,7 @@ TEST_CASE(a_late_commit_is_told_and_found_again)
 TEST_CASE(no_try_is_left_when_the_service_stops)
 {
 	struct office *office = *state;
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, 8192);
+	BUF_AUTO struct buf answer = {.limit = 8192};
 	hold(true);
 	seen.impatient = true;
 	for (int i = 0; i < 20; i++) {
@@ -118,8 +116,7 @@ TEST_CASE(no_try_is_left_when_the_service_stops)
 TEST_CASE(an_account_has_one_bucket)
 {
 	struct office *office = *state;
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, 8192);
+	BUF_AUTO struct buf answer = {.limit = 8192};
 	assert_int_equal(try(office, "one", "{}", &answer).status, 201);
 	uint64_t bucket = seen.bucket;
 	sample_add_channel(&office->sample, MODALITY_HASH_ONLY);
@@ -138,11 +135,10 @@ TEST_CASE(an_account_has_one_bucket)
 static int operate(struct office *office, const struct admin_caller *caller, const char *client_ref,
                    struct buf *answer)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	struct json *arguments;
 	struct admin admin = {
 		.settings = &office->settings, .store = office->sample.store, .service = &office->service};
-	arena_init(&arena, 65536);
 	buf_clear(answer);
 	const char *text =
 		arena_printf(&arena, "{\"channel\":\"%s\",\"client_ref\":\"%s\",\"content\":\"{}\"}",
@@ -185,11 +181,9 @@ static void assert_came_of_it(const struct json *act, const char *made, const ch
 TEST_CASE(its_act_says_what_came_of_it)
 {
 	struct office *office = *state;
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf answer;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
+	BUF_AUTO struct buf answer = {.limit = 8192};
 	struct json *act;
-	arena_init(&arena, (size_t)1 << 20);
-	buf_init(&answer, 8192);
 	hold(true);
 	seen.impatient = true;
 	assert_int_equal(operate(office, NULL, "late", &answer), OK);
@@ -211,11 +205,9 @@ TEST_CASE(its_act_says_what_came_of_it)
 TEST_CASE(a_commit_that_failed_is_one_whose_outcome_is_unknown)
 {
 	struct office *office = *state;
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf answer;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
+	BUF_AUTO struct buf answer = {.limit = 8192};
 	struct json *act;
-	arena_init(&arena, (size_t)1 << 20);
-	buf_init(&answer, 8192);
 	seen.failed = true;
 	assert_int_equal(operate(office, NULL, "failed", &answer), OK);
 	seen.failed = false;
@@ -229,8 +221,8 @@ TEST_CASE(a_commit_that_failed_is_one_whose_outcome_is_unknown)
 TEST_CASE(who_has_lost_his_session_tries_nothing)
 {
 	struct office *office = *state;
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf answer;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
+	BUF_AUTO struct buf answer = {.limit = 8192};
 	struct json *act;
 	struct admin_caller caller = {
 		.actor = {.via = "console", .node = "here", .user_id = "usr_1", .email = "a@example.org"},
@@ -239,8 +231,6 @@ TEST_CASE(who_has_lost_his_session_tries_nothing)
 		.session_id = "ses_ended",
 	};
 	memcpy(caller.account_id, office->sample.account_id, ID_SIZE);
-	arena_init(&arena, (size_t)1 << 20);
-	buf_init(&answer, 8192);
 	assert_int_equal(operate(office, &caller, "gone", &answer), ERR_FORBIDDEN);
 	assert_int_equal(count_records(office, &arena, &act), 0);
 	assert_int_equal(try(office, "gone", "{}", &answer).status, 201);

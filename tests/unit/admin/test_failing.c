@@ -219,8 +219,7 @@ static int find_file(const char *name)
 
 TEST_CASE(what_is_there_is_never_called_missing)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1 << 20);
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
 	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
 	char verification[VERIFICATION_CODE_SIZE], name[128];
 	snprintf(verification, sizeof verification, "%s", certification.verification_code);
@@ -256,8 +255,7 @@ TEST_CASE(what_is_there_is_never_called_missing)
 /* A client without an answer asks again; the range is frozen again each time. */
 TEST_CASE(a_request_is_accepted_or_told_to_have_failed)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1 << 20);
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
 	office.settings.certification_fee = 5;
 	struct balance before, after;
 	struct store *store = office.service.store;
@@ -283,8 +281,7 @@ TEST_CASE(a_request_is_accepted_or_told_to_have_failed)
 /* With an idempotency key a client that asks again pays once, whichever request failed. */
 TEST_CASE(a_repeated_request_is_accepted_once)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1 << 20);
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
 	office.settings.certification_fee = 5;
 	struct balance before, after;
 	struct store *store = office.service.store;

@@ -55,9 +55,8 @@ static char *id_of(struct things *things, const char *kind)
 static struct json *operate(struct fixture *fixture, const char *name,
                             const struct admin_caller *caller, const char *arguments, int expected)
 {
-	BUF_AUTO struct buf answer;
+	BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 	struct json *json;
-	buf_init(&answer, ADMIN_RESULT_MAX);
 	error_clear(&fixture->error);
 	assert_int_equal(json_parse(&fixture->arena, slice_of(arguments), NULL, &json, NULL), OK);
 	int result = admin_run(&fixture->admin, admin_find(slice_of(name)), json, caller, &answer,
@@ -231,9 +230,8 @@ static bool lacks_passkey;
 static int try(struct fixture *fixture, const struct permission *permission, enum role role,
                const struct call *call)
 {
-	BUF_AUTO struct buf arguments, answer;
-	buf_init(&arguments, 8192);
-	buf_init(&answer, 8192);
+	BUF_AUTO struct buf arguments = {.limit = 8192};
+	BUF_AUTO struct buf answer = {.limit = 8192};
 	const struct admin_operation *found = admin_find(slice_of(permission->operation));
 	struct admin_operation operation = *found;
 	operation.run = note_run;
@@ -570,8 +568,7 @@ TEST_CASE(the_operator_may_do_everything)
 		for (size_t i = 0; operation.parameters[i].name; i++)
 			operation.parameters[i].required = false;
 		operation.run = note_run;
-		BUF_AUTO struct buf answer;
-		buf_init(&answer, 8192);
+		BUF_AUTO struct buf answer = {.limit = 8192};
 		runs = 0;
 		assert_int_equal(admin_run(&fixture->admin, &operation, NULL, NULL, &answer, NULL), OK);
 		assert_int_equal(runs, 1);

@@ -18,8 +18,7 @@ TEST_CASE(mimetype_stands_where_the_standard_wants_it)
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
 	struct fixture_archive made;
 	assert_int_equal(fixture_make(&fixture, "mimetype", &plan, &made), 0);
-	BUF_AUTO struct buf bytes;
-	buf_init(&bytes, 1 << 20);
+	BUF_AUTO struct buf bytes = {.limit = 1 << 20};
 	fixture_read(made.path, &bytes);
 	assert_memory_equal(bytes.data, "PK\3\4", 4);
 	assert_memory_equal(bytes.data + 30, "mimetype" ARCHIVE_MIMETYPE "PK\3\4",
@@ -62,12 +61,10 @@ TEST_CASE(manifest_reads_back)
 	assert_int_equal(fixture_make(&fixture, "manifest", &plan, &made), 0);
 	struct zip_reader *zip;
 	assert_int_equal(zip_open(made.path, &zip, NULL), 0);
-	BUF_AUTO struct buf text, again;
-	buf_init(&text, 1 << 20);
-	buf_init(&again, 1 << 20);
+	BUF_AUTO struct buf text = {.limit = 1 << 20};
+	BUF_AUTO struct buf again = {.limit = 1 << 20};
 	assert_int_equal(zip_entry_load(zip, zip_find(zip, "manifest.json"), 1 << 19, &text, NULL), 0);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct archive_manifest manifest;
 	assert_int_equal(archive_read_manifest(&arena, buf_slice(&text), &manifest, NULL), 0);
 	assert_int_equal(manifest.event_count, 8);
@@ -202,8 +199,7 @@ TEST_CASE(readers_refuse_any_other_text)
 	                                    "{\"authority\":\"a\",\"gen_time\":\"yesterday\"}",
 	                                    "{\"sequence\":0}",
 	                                    "[[[[[[[[[[]]]]]]]]]]"};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct slice text = slice_of(texts[i]);
 		struct event_facts event;
@@ -235,8 +231,7 @@ TEST_CASE(readers_refuse_any_other_text)
 
 TEST_CASE(names_are_escaped)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 4096);
+	BUF_AUTO struct buf out = {.limit = 4096};
 	archive_asic_file(&(struct archive_file){"a&b<c>\"d\n", {0}}, &out);
 	assert_non_null(strstr(out.data, "a&amp;b&lt;c&gt;&quot;d "));
 }

@@ -164,9 +164,8 @@ static int stamp(void *context, const struct sha256 *imprint, struct buf *out, s
 	struct fixture *fixture = context;
 	if (fixture->stamp)
 		return fixture->stamp(fixture->stamp_context, imprint, out, error);
-	BUF_AUTO struct buf request, response;
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
-	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
+	BUF_AUTO struct buf request = {.limit = TIMESTAMP_REQUEST_MAX};
+	BUF_AUTO struct buf response = {.limit = TIMESTAMP_RESPONSE_MAX};
 	int result = timestamp_request(imprint, NULL, &request, error);
 	if (!result)
 		result = signer_timestamp(fixture->signer, buf_slice(&request), &response, error);
@@ -430,8 +429,7 @@ static void ask_for(struct slice token, struct buf *out)
 
 static int add_round(struct maker *maker, const struct round *round, const struct round *before)
 {
-	BUF_AUTO struct buf request;
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
+	BUF_AUTO struct buf request = {.limit = TIMESTAMP_REQUEST_MAX};
 	ask_for(buf_slice(&round->token), &request);
 	struct archive_token token = {
 		.authority = "An authority",

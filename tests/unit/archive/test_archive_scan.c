@@ -124,11 +124,9 @@ static int read_as_tree(struct arena *arena, struct slice line, struct event_fac
  * it. */
 static bool look(struct slice line)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf record;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	BUF_AUTO struct buf record = {.limit = LINE_MAX_HERE};
 	struct event_facts event, read;
-	arena_init(&arena, 1 << 20);
-	buf_init(&record, LINE_MAX_HERE);
 	char *copy = malloc(line.size ? line.size : 1);
 	assert_non_null(copy);
 	memcpy(copy, line.data, line.size);
@@ -159,12 +157,10 @@ TEST_CASE(same_facts)
 {
 	int scanned_count = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		ARENA_AUTO struct arena arena;
-		BUF_AUTO struct buf line;
+		ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+		BUF_AUTO struct buf line = {.limit = LINE_MAX_HERE};
 		char client_ref[CLIENT_REF_MAX], event_id[64];
 		struct event_facts event = random_event(client_ref, event_id), read, read_by_tree;
-		arena_init(&arena, 1 << 20);
-		buf_init(&line, LINE_MAX_HERE);
 		event_record(&event, &line);
 		assert_int_equal(archive_read_event(&arena, buf_slice(&line), &read, NULL), 0);
 		is_same(&event, &read);
@@ -211,12 +207,10 @@ static void mutate(struct buf *line)
 
 static bool look_at_part_line(struct slice line)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf again, spaced;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	BUF_AUTO struct buf again = {.limit = LINE_MAX_HERE};
+	BUF_AUTO struct buf spaced = {.limit = LINE_MAX_HERE};
 	struct part_entry entry, read;
-	arena_init(&arena, 1 << 20);
-	buf_init(&again, LINE_MAX_HERE);
-	buf_init(&spaced, LINE_MAX_HERE);
 	if (!archive_scan_part_line(line, &entry))
 		return false;
 	part_index_line(&entry, &again);
@@ -238,8 +232,7 @@ TEST_CASE(altered_lines)
 		char client_ref[CLIENT_REF_MAX], event_id[64];
 		struct event_facts event = random_event(client_ref, event_id);
 		for (int k = 0; k < MUTATIONS; k++) {
-			BUF_AUTO struct buf line;
-			buf_init(&line, LINE_MAX_HERE);
+			BUF_AUTO struct buf line = {.limit = LINE_MAX_HERE};
 			event_record(&event, &line);
 			for (uint32_t count = 1 + random_below(2); count > 0 && line.size > 1; count--)
 				mutate(&line);
@@ -336,16 +329,14 @@ TEST_CASE(ways_to_write)
 TEST_CASE(long_references)
 {
 	for (size_t size = CLIENT_REF_MAX - 1; size <= CLIENT_REF_MAX + 1; size++) {
-		BUF_AUTO struct buf line;
-		ARENA_AUTO struct arena arena;
+		BUF_AUTO struct buf line = {.limit = LINE_MAX_HERE};
+		ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 		char client_ref[CLIENT_REF_MAX + 1], event_id[64];
 		struct event_facts read, event = random_event(client_ref, event_id);
 		memset(client_ref, 'r', sizeof client_ref);
 		event.event_id = slice_of("evt_1");
 		event.sequence = event.config_version = 1;
 		event.declaration.client_ref = slice_make(client_ref, size);
-		arena_init(&arena, 1 << 20);
-		buf_init(&line, LINE_MAX_HERE);
 		event_record(&event, &line);
 		bool allowed = size <= CLIENT_REF_MAX;
 		assert_true(look(buf_slice(&line)) == allowed);
@@ -355,9 +346,8 @@ TEST_CASE(long_references)
 
 TEST_CASE(without_memory)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 0};
 	struct event_facts event;
-	arena_init(&arena, 0);
 	assert_false(archive_scan_event(&arena, slice_of(NUMBER("1")), &event));
 	assert_int_equal(archive_read_event(&arena, slice_of(NUMBER("1")), &event, NULL),
 	                 ERR_NO_MEMORY);
@@ -373,8 +363,7 @@ TEST_CASE(lines_of_parts)
 		                           .is_json = random_below(2)};
 		fill_randomly(entry.hash.bytes, SHA256_SIZE);
 		for (int k = 0; k < MUTATIONS; k++) {
-			BUF_AUTO struct buf line;
-			buf_init(&line, LINE_MAX_HERE);
+			BUF_AUTO struct buf line = {.limit = LINE_MAX_HERE};
 			part_index_line(&entry, &line);
 			if (k == 0)
 				assert_int_equal(look_at_part_line(buf_slice(&line)),

@@ -26,9 +26,8 @@ static void make_record(const char *const *paths, size_t count)
 	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
 	struct cms_signer signer;
 	struct sha256 imprint;
-	BUF_AUTO struct buf token, der;
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 	for (size_t i = 0; i < count; i++) {
 		struct zip_sum sum;
 		assert_int_equal(zip_file_sum(paths[i], &sum, NULL), 0);
@@ -134,9 +133,8 @@ TEST_CASE(every_byte_counts)
 {
 	struct bundled bundled;
 	struct verify_result result;
-	BUF_AUTO struct buf whole;
+	BUF_AUTO struct buf whole = {.limit = (size_t)1 << 20};
 	const char *small[] = {note, other}, *path = altered;
-	buf_init(&whole, (size_t)1 << 20);
 	make_record(small, 2);
 	assert_int_equal(write_bundle(small, 2, &bundled), 0);
 	fixture_read(container, &whole);
@@ -219,9 +217,8 @@ static void make_with_record(const char *const *texts, size_t count)
 	const char *both[] = {note, other};
 	struct zip_writer *zip;
 	struct zip_sum sum;
-	BUF_AUTO struct buf manifest, der;
-	buf_init(&manifest, BUNDLE_MANIFEST_MAX);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
+	BUF_AUTO struct buf manifest = {.limit = BUNDLE_MANIFEST_MAX};
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 	make_record(both, 2);
 	fixture_read(record, &der);
 	buf_add_text(&manifest, frame);

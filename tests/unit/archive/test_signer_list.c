@@ -129,8 +129,7 @@ TEST_CASE(test_no_byte_is_free)
 		memcpy(bytes, text.data, size);
 		assert_int_not_equal(signer_list_read(&arena, slice_make(bytes, i), &found, &error), OK);
 		bytes[i] = bytes[i] == ' ' ? '\t' : ' ';
-		BUF_AUTO struct buf again;
-		buf_init(&again, SIGNER_LIST_TEXT_MAX);
+		BUF_AUTO struct buf again = {.limit = SIGNER_LIST_TEXT_MAX};
 		if (signer_list_read(&arena, slice_make(bytes, size), &found, &error))
 			continue;
 		signer_list_write(&found, &again);

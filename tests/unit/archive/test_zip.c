@@ -115,8 +115,7 @@ TEST_CASE(reads_back)
 	assert_ptr_equal(zip_find(reader, "c-d_e"), zip_at(reader, 2));
 	assert_null(zip_find(reader, "c-d"));
 	assert_null(zip_find(reader, "z"));
-	BUF_AUTO struct buf text;
-	buf_init(&text, 100);
+	BUF_AUTO struct buf text = {.limit = 100};
 	assert_int_equal(zip_entry_load(reader, zip_at(reader, 0), 5, &text, NULL), 0);
 	assert_true(slice_is(buf_slice(&text), "hello"));
 	assert_int_equal(zip_entry_load(reader, zip_at(reader, 0), 4, &text, NULL),

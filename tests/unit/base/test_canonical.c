@@ -6,11 +6,10 @@
 
 static void canonical(struct slice text, struct buf *out)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 10000000};
 	struct json *json;
 	struct error error;
 	error_clear(&error);
-	arena_init(&arena, 10000000);
 	if (json_parse(&arena, text, NULL, &json, &error) != 0)
 		fail_msg("%s", error.english);
 	buf_clear(out);
@@ -20,8 +19,7 @@ static void canonical(struct slice text, struct buf *out)
 
 static void assert_canonical(const char *text, const char *expected)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1000000);
+	BUF_AUTO struct buf out = {.limit = 1000000};
 	canonical(slice_of(text), &out);
 	assert_string_equal(out.data, expected);
 }
@@ -38,8 +36,7 @@ TEST_CASE(test_rfc_sample)
 		0x31, 0x65, 0x2d, 0x32, 0x37, 0x5d, 0x2c, 0x22, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x22,
 		0x3a, 0x22, 0xe2, 0x82, 0xac, 0x24, 0x5c, 0x75, 0x30, 0x30, 0x30, 0x66, 0x5c, 0x6e, 0x41,
 		0x27, 0x42, 0x5c, 0x22, 0x5c, 0x5c, 0x5c, 0x5c, 0x5c, 0x22, 0x2f, 0x22, 0x7d};
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1000);
+	BUF_AUTO struct buf out = {.limit = 1000};
 	canonical(
 		slice_of("{\n"
 	             "  \"numbers\": [333333333.33333329, 1E30, 4.50, 2e-3, "
@@ -267,18 +264,14 @@ TEST_CASE(test_random_trees)
 {
 	int checked = 0;
 	uint64_t seed = 20260102;
-	BUF_AUTO struct buf text;
-	BUF_AUTO struct buf once;
-	BUF_AUTO struct buf twice;
-	buf_init(&text, 1000000);
-	buf_init(&once, 1000000);
-	buf_init(&twice, 1000000);
+	BUF_AUTO struct buf text = {.limit = 1000000};
+	BUF_AUTO struct buf once = {.limit = 1000000};
+	BUF_AUTO struct buf twice = {.limit = 1000000};
 	for (int i = 0; i < 5000; i++) {
-		ARENA_AUTO struct arena arena;
+		ARENA_AUTO struct arena arena = {.limit = 10000000};
 		struct json *json;
 		struct json *again;
 		struct error error;
-		arena_init(&arena, 10000000);
 		error_clear(&error);
 		buf_clear(&text);
 		random_value(&seed, &text, 4);

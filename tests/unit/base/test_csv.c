@@ -5,8 +5,7 @@
 
 static void expect(const char *text, const char *expected)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1024);
+	BUF_AUTO struct buf out = {.limit = 1024};
 	struct csv_writer writer = {.out = &out};
 	csv_text(&writer, slice_of(text));
 	assert_int_equal(buf_check(&out), 0);
@@ -47,8 +46,7 @@ TEST_CASE(test_no_formulas)
 
 TEST_CASE(test_rows)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1024);
+	BUF_AUTO struct buf out = {.limit = 1024};
 	struct csv_writer writer = {.out = &out};
 	csv_plain(&writer, slice_of("name"));
 	csv_plain(&writer, slice_of("credits"));

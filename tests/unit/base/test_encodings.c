@@ -19,8 +19,7 @@ static const struct {
 TEST_CASE(test_base64_vectors)
 {
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-		BUF_AUTO struct buf out;
-		buf_init(&out, 64);
+		BUF_AUTO struct buf out = {.limit = 64};
 		buf_add_byte(&out, '<');
 		buf_add_base64(&out, slice_of(vectors[i].bytes));
 		assert_string_equal(out.data + 1, vectors[i].text);
@@ -65,8 +64,7 @@ TEST_CASE(test_no_base64)
 
 TEST_CASE(test_percent)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 256);
+	BUF_AUTO struct buf out = {.limit = 256};
 	struct slice text = slice_make("aZ9-._~ +/=&%\xc3\xb1\0", 16);
 	buf_add_percent(&out, text, "");
 	assert_string_equal(out.data, "aZ9-._~%20%2B%2F%3D%26%25%C3%B1%00");

@@ -230,8 +230,7 @@ TEST_CASE(a_file_is_replaced_whole)
 {
 	static char long_path[PATH_MAX];
 	struct stat facts;
-	BUF_AUTO struct buf read;
-	buf_init(&read, BIG);
+	BUF_AUTO struct buf read = {.limit = BIG};
 	snprintf(awaited, sizeof awaited, "%s/awaited", directory);
 	assert_int_equal(file_replace(awaited, slice_of("once"), &error), OK);
 	assert_int_equal(file_replace(awaited, slice_of("again"), &error), OK);

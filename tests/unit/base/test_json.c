@@ -17,8 +17,7 @@ static struct json *parse(struct arena *arena, const char *text)
 
 TEST_CASE(test_tree)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 100000);
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	struct json *json = parse(&arena, " { \"b\" : [ 1 , -2.5e1 , true , false , null ] ,\r\n\t"
 	                                  "\"a\":{}, \"\":\"\", \"t\":\"x\\u0000y\" } ");
 	assert_int_equal(json->type, JSON_OBJECT);
@@ -49,8 +48,7 @@ TEST_CASE(test_tree)
 
 TEST_CASE(test_getters)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 100000);
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	struct json *json = parse(&arena, "{\"i\":-9007199254740991,\"j\":9007199254740991,\"d\":1.0,"
 	                                  "\"e\":1e2,\"z\":-0,\"s\":\"1\"}");
 	int64_t value = 77;
@@ -91,8 +89,7 @@ TEST_CASE(test_strings)
 	     "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 raw"},
 		{"\"\x7f\"", "\x7f"},
 	};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 100000);
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct json *json = parse(&arena, rows[i].json);
 		assert_int_equal(json->type, JSON_STRING);
@@ -107,8 +104,7 @@ TEST_CASE(test_strings)
 /* A quote, a backslash, a control character and an invalid byte are found at every offset. */
 TEST_CASE(test_string_scanning)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 100000);
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	for (size_t size = 0; size < 40; size++) {
 		for (int byte = 1; byte < 256; byte++) {
 			char text[64];
@@ -137,10 +133,9 @@ struct refusal {
 static void assert_refused(struct slice text, const struct json_limits *limits,
                            enum message message, const char *part)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 10000000};
 	struct error error;
 	struct json *json = NULL;
-	arena_init(&arena, 10000000);
 	error_clear(&error);
 	int result = json_parse(&arena, text, limits, &json, &error);
 	if (result != ERR_VALIDATION || error.message != message || !strstr(error.english, part))
@@ -240,8 +235,7 @@ TEST_CASE(test_refused)
 
 TEST_CASE(test_accepted_numbers)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 100000);
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	assert_true(parse(&arena, "1e21")->number == 1e21);
 	assert_true(parse(&arena, "9007199254740993.0")->number == 9007199254740992);
 	assert_true(parse(&arena, "1E+2")->number == 100);
@@ -263,11 +257,9 @@ static void nest(struct buf *buf, int depth, const char *inside)
 
 TEST_CASE(test_depth)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf buf;
+	ARENA_AUTO struct arena arena = {.limit = 10000000};
+	BUF_AUTO struct buf buf = {.limit = 10000000};
 	struct json *json;
-	arena_init(&arena, 10000000);
-	buf_init(&buf, 10000000);
 	/* Only containers count for the depth, whatever the innermost one contains. */
 	static const char *const scalars[] = {"1", "-0.5e1", "\"a\"", "true", "false", "null"};
 	for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
@@ -292,9 +284,8 @@ TEST_CASE(test_depth)
 
 TEST_CASE(test_value_limit)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	struct json *json;
-	arena_init(&arena, 100000);
 	const struct json_limits limits = {.value_max = 4};
 	assert_int_equal(json_parse(&arena, slice_of("[1,2,3]"), &limits, &json, NULL), 0);
 	assert_refused(slice_of("[1,2,[3]]"), &limits, MSG_BASE_JSON_VALUES, "more than 4");
@@ -329,10 +320,8 @@ TEST_CASE(test_memory_limit)
 
 TEST_CASE(test_repeated_among_many)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf buf;
-	arena_init(&arena, 50000000);
-	buf_init(&buf, 10000000);
+	ARENA_AUTO struct arena arena = {.limit = 50000000};
+	BUF_AUTO struct buf buf = {.limit = 10000000};
 	for (int repeated = 0; repeated < 2; repeated++) {
 		for (int count = 2; count < 40; count++) {
 			buf_clear(&buf);
@@ -350,13 +339,11 @@ TEST_CASE(test_repeated_among_many)
 TEST_CASE(test_adversarial)
 {
 	enum { SIZE = 256 * 1024 };
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 64000000};
 	BUF_AUTO struct buf buf;
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 10000000};
 	struct json *json;
-	arena_init(&arena, 64000000);
 	buf_init(&buf, 10000000);
-	buf_init(&out, 10000000);
 	int64_t start_us = clock_monotonic_us();
 
 	for (int i = 0; buf.size < SIZE; i++) /* short names, unsorted */

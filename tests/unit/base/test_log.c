@@ -46,8 +46,7 @@ static void assert_member(const struct json *json, const char *name, const char 
 TEST_CASE(test_line)
 {
 	char line[4096];
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 100000);
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	capture();
 	log_warning("store.slow", "took_ms", "12", "path", "a\"\n\xc3(", "none", NULL);
 	log_write(LOG_DEBUG, "hidden", NULL);
@@ -81,8 +80,7 @@ TEST_CASE(test_long_values)
 {
 	static char value[20000];
 	static char line[65536];
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1000000);
+	ARENA_AUTO struct arena arena = {.limit = 1000000};
 	memset(value, 'v', sizeof value - 1);
 	capture();
 	log_info("long", "value", value, "after", "still here");
@@ -108,8 +106,7 @@ TEST_CASE(test_longest_lines)
 {
 	static char line[1 << 17], value[5000];
 	static const char fillings[] = {'v', '"', '\x01', '\xff'};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 10000000);
+	ARENA_AUTO struct arena arena = {.limit = 10000000};
 	capture();
 	for (size_t filling = 0; filling < sizeof fillings; filling++)
 		for (size_t length = 500; length < sizeof value; length += 97) {
@@ -138,8 +135,7 @@ static void fill_too_much(struct json_writer *writer, const void *context)
 TEST_CASE(test_line_lost)
 {
 	char line[4096];
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 100000);
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	capture();
 	log_write_frequent(LOG_INFO, "much", fill_too_much, "name");
 	ssize_t size = read(pipe_ends[0], line, sizeof line);
@@ -153,8 +149,7 @@ TEST_CASE(test_full_pipe)
 {
 	static char big[4001];
 	char line[8192];
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 100000);
+	ARENA_AUTO struct arena arena = {.limit = 100000};
 	memset(big, 'x', sizeof big - 1);
 	capture();
 	fcntl(pipe_ends[1], F_SETFL, fcntl(pipe_ends[1], F_GETFL) & ~O_NONBLOCK);

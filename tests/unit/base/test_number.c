@@ -55,8 +55,7 @@ TEST_CASE(test_appendix_b)
 		{0xbecbf647612f3696, "-0.0000033333333333333333"},
 		{0x43143ff3c1cb0959, "1424953923781206.2"},
 	};
-	BUF_AUTO struct buf buf;
-	buf_init(&buf, 100);
+	BUF_AUTO struct buf buf = {.limit = 100};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		buf_clear(&buf);
 		json_add_number(&buf, from_bits(rows[i].bits));
@@ -91,8 +90,7 @@ TEST_CASE(test_shapes)
 		{9007199254740994, "9007199254740994"},
 		{DBL_MIN, "2.2250738585072014e-308"},
 	};
-	BUF_AUTO struct buf buf;
-	buf_init(&buf, 100);
+	BUF_AUTO struct buf buf = {.limit = 100};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char text[NUMBER_TEXT_SIZE];
 		buf_clear(&buf);
@@ -382,8 +380,7 @@ TEST_CASE(test_published_sequence)
 		{1000000, "49415fee2c56c77864931bd3624faad425c3c577d6d74e89a83bc725506dad16"},
 	};
 	struct sequence sequence = {0};
-	BUF_AUTO struct buf lines;
-	buf_init(&lines, (size_t)64 * 1024 * 1024);
+	BUF_AUTO struct buf lines = {.limit = (size_t)64 * 1024 * 1024};
 	int count = 0;
 	for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
 		for (; count < published[i].lines; count++) {

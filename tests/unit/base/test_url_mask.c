@@ -4,8 +4,7 @@
 
 static void expect(const char *url, const char *expected)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1024);
+	BUF_AUTO struct buf out = {.limit = 1024};
 	url_mask(slice_of(url), &out);
 	assert_int_equal(buf_check(&out), 0);
 	assert_string_equal(out.data ? out.data : "", expected);

@@ -4,8 +4,7 @@
 
 TEST_CASE(test_document)
 {
-	BUF_AUTO struct buf buf;
-	buf_init(&buf, 1000);
+	BUF_AUTO struct buf buf = {.limit = 1000};
 	struct json_writer writer = {.out = &buf};
 	json_begin_object(&writer, NULL);
 	json_begin_array(&writer, "a");
@@ -40,8 +39,7 @@ TEST_CASE(test_document)
 
 TEST_CASE(test_failure_sticks)
 {
-	BUF_AUTO struct buf buf;
-	buf_init(&buf, 10);
+	BUF_AUTO struct buf buf = {.limit = 10};
 	struct json_writer writer = {.out = &buf};
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "name", "longer than that");

@@ -316,8 +316,7 @@ TEST_CASE(test_credentials)
 		.sets = {"tsa.url=https://a", "tsa.user=me", "tsa.password=hush,hush"},
 		.set_count = 3,
 	};
-	BUF_AUTO struct buf shown;
-	buf_init(&shown, 65536);
+	BUF_AUTO struct buf shown = {.limit = 65536};
 	assert_int_equal(config_load(&sources, &config), OK);
 	config_print(&config, &shown);
 	config_print_json(&config, &shown);
@@ -432,8 +431,7 @@ TEST_CASE(test_printed_file_reads_back)
 	                                 .set_count = 2};
 	struct config config;
 	assert_int_equal(config_load(&sources, &config), OK);
-	struct buf text;
-	buf_init(&text, 1 << 20);
+	struct buf text = {.limit = 1 << 20};
 	config_print(&config, &text);
 	assert_int_equal(buf_check(&text), OK);
 	config_free(&config);
@@ -452,10 +450,8 @@ TEST_CASE(test_secrets_are_not_printed)
 	struct config_sources sources = {
 		.sets = {"payment.stripe_key=sk_hidden", "mail.password=hidden"}, .set_count = 2};
 	struct config config;
-	BUF_AUTO struct buf text;
-	BUF_AUTO struct buf json;
-	buf_init(&text, 1 << 20);
-	buf_init(&json, 1 << 20);
+	BUF_AUTO struct buf text = {.limit = 1 << 20};
+	BUF_AUTO struct buf json = {.limit = 1 << 20};
 	assert_int_equal(config_load(&sources, &config), OK);
 	config_print(&config, &text);
 	config_print_json(&config, &json);
@@ -520,8 +516,7 @@ TEST_CASE(test_secrets_are_credentials)
 		.set_count = 2,
 	};
 	struct config config;
-	BUF_AUTO struct buf shown;
-	buf_init(&shown, 200000);
+	BUF_AUTO struct buf shown = {.limit = 200000};
 	assert_int_equal(config_load(&sources, &config), OK);
 	assert_string_equal(config.settings.mail_password, "a secret: with = and spaces ");
 	assert_string_equal(config.settings.mail_user, "credential:mail"); /* this is not a secret */

@@ -3,10 +3,8 @@
 
 static void assert_printed(const char *document, const char *columns, const char *expected)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf text;
-	arena_init(&arena, 1 << 20);
-	buf_init(&text, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	BUF_AUTO struct buf text = {.limit = 1 << 20};
 	struct json *json;
 	assert_int_equal(json_parse(&arena, slice_of(document), NULL, &json, NULL), OK);
 	output_print(json, columns, &text);

@@ -76,9 +76,8 @@ TEST_CASE(values_are_written_as_the_language_does)
 		{PLOT_NONE, "–", "–"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		BUF_AUTO struct buf english, spanish;
-		buf_init(&english, 100);
-		buf_init(&spanish, 100);
+		BUF_AUTO struct buf english = {.limit = 100};
+		BUF_AUTO struct buf spanish = {.limit = 100};
 		plot_value(&english, rows[i].value, LANGUAGE_ENGLISH);
 		plot_value(&spanish, rows[i].value, LANGUAGE_SPANISH);
 		assert_string_equal(english.data, rows[i].english);
@@ -129,8 +128,7 @@ static void draw(const struct plot *plot, struct buf *out)
 	assert_non_null(strstr(out->data, "<title id="));
 	assert_non_null(strstr(out->data, "<desc id="));
 	check_markup(out->data);
-	BUF_AUTO struct buf table;
-	buf_init(&table, OUT_MAX);
+	BUF_AUTO struct buf table = {.limit = OUT_MAX};
 	assert_int_equal(plot_table(plot, &table), OK);
 	check_markup(table.data);
 	size_t rows = 0;
@@ -141,8 +139,7 @@ static void draw(const struct plot *plot, struct buf *out)
 
 static void draw_once(const struct plot *plot)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, OUT_MAX);
+	BUF_AUTO struct buf out = {.limit = OUT_MAX};
 	draw(plot, &out);
 }
 
@@ -174,8 +171,7 @@ TEST_CASE(any_figures_are_drawn)
 TEST_CASE(too_much_is_refused)
 {
 	struct plot plot = {.id = "p", .title = "T", .summary = "S", .ends_on = PLOT_NONE};
-	BUF_AUTO struct buf out;
-	buf_init(&out, OUT_MAX);
+	BUF_AUTO struct buf out = {.limit = OUT_MAX};
 	plot.days = PLOT_DAYS_MAX + 1;
 	assert_int_equal(plot_draw(&plot, &out), ERR_USAGE);
 	assert_int_equal(plot_table(&plot, &out), ERR_USAGE);
@@ -192,8 +188,7 @@ TEST_CASE(too_much_is_refused)
 	assert_int_equal(plot_limits_draw(&limits, &out), ERR_USAGE);
 	assert_int_equal(plot_limits_table(&limits, &out), ERR_USAGE);
 	plot.first_day = FIRST_DAY;
-	BUF_AUTO struct buf small;
-	buf_init(&small, 100);
+	BUF_AUTO struct buf small = {.limit = 100};
 	assert_int_equal(plot_draw(&plot, &small), ERR_NO_MEMORY);
 }
 
@@ -224,8 +219,7 @@ TEST_CASE(names_do_no_harm)
 		for (int shape = 0; shape < 2; shape++) {
 			plot.shape = shape ? PLOT_LINES : PLOT_BARS;
 			plot.series_count = i + 1;
-			BUF_AUTO struct buf out;
-			buf_init(&out, OUT_MAX);
+			BUF_AUTO struct buf out = {.limit = OUT_MAX};
 			draw(&plot, &out);
 			assert_null(strstr(out.data, "<script"));
 			assert_null(strstr(out.data, "<svg onload"));
@@ -236,8 +230,7 @@ TEST_CASE(names_do_no_harm)
 	}
 	struct plot_limits limits = {
 		.id = "l", .title = "T", .summary = "S", .items = items, .count = PLOT_SERIES_MAX};
-	BUF_AUTO struct buf out;
-	buf_init(&out, OUT_MAX);
+	BUF_AUTO struct buf out = {.limit = OUT_MAX};
 	assert_int_equal(plot_limits_draw(&limits, &out), OK);
 	assert_int_equal(plot_limits_table(&limits, &out), OK);
 	check_markup(out.data);
@@ -257,9 +250,8 @@ TEST_CASE(series_are_told_apart_without_colour)
 	                    .ends_on = PLOT_NONE};
 	for (size_t i = 0; i < PLOT_SERIES_MAX; i++)
 		plot.series[i] = (struct plot_series){slice_of("a"), values};
-	BUF_AUTO struct buf bars, lines;
-	buf_init(&bars, OUT_MAX);
-	buf_init(&lines, OUT_MAX);
+	BUF_AUTO struct buf bars = {.limit = OUT_MAX};
+	BUF_AUTO struct buf lines = {.limit = OUT_MAX};
 	draw(&plot, &bars);
 	for (size_t i = 1; i < PLOT_SERIES_MAX; i++) {
 		char use[40], pattern[40];
@@ -297,9 +289,8 @@ TEST_CASE(a_forecast_goes_on_to_nothing)
 	                    .series = {{slice_of("a"), values}},
 	                    .ends_on = FIRST_DAY + 3,
 	                    .ends = "until then"};
-	BUF_AUTO struct buf with, without;
-	buf_init(&with, OUT_MAX);
-	buf_init(&without, OUT_MAX);
+	BUF_AUTO struct buf with = {.limit = OUT_MAX};
+	BUF_AUTO struct buf without = {.limit = OUT_MAX};
 	draw(&plot, &with);
 	assert_non_null(strstr(with.data, "until then"));
 	assert_non_null(strstr(with.data, "stroke-dasharray=\"2 4\""));
@@ -317,8 +308,7 @@ static const char *const pictures[] = {"events", "credits", "limits", "unknown"}
 
 static size_t draw_all(const char *text, enum language language, struct buf *out)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)8 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)8 << 20};
 	struct json *json;
 	size_t drawn = 0;
 	assert_int_equal(json_parse(&arena, slice_of(text), NULL, &json, NULL), OK);
@@ -342,9 +332,8 @@ TEST_CASE(an_account_is_drawn)
 		"\"forecast\":{\"runs_out_on\":\"2026-02-21\"}},"
 		"\"limits\":[{\"channel_name\":\"<i>Till\",\"key_last_four\":\"aB1_\",\"period\":\"day\","
 		"\"max_events\":2000,\"used\":1500}]}}";
-	BUF_AUTO struct buf english, spanish;
-	buf_init(&english, OUT_MAX);
-	buf_init(&spanish, OUT_MAX);
+	BUF_AUTO struct buf english = {.limit = OUT_MAX};
+	BUF_AUTO struct buf spanish = {.limit = OUT_MAX};
 	assert_int_equal(draw_all(text, LANGUAGE_ENGLISH, &english), 3);
 	assert_int_equal(draw_all(text, LANGUAGE_SPANISH, &spanish), 3);
 	static const char *const in_english[] = {"&lt;b&gt;Orders",
@@ -373,8 +362,7 @@ TEST_CASE(what_is_not_there_is_not_drawn)
 	     "\"limits\":[]}}"),
 	};
 	for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
-		BUF_AUTO struct buf out;
-		buf_init(&out, OUT_MAX);
+		BUF_AUTO struct buf out = {.limit = OUT_MAX};
 		assert_int_equal(draw_all(documents[i], LANGUAGE_ENGLISH, &out), 0);
 	}
 }

@@ -11,12 +11,10 @@ TEST_CASE(test_a_long_name_is_cut_in_its_box_and_whole_in_its_title)
 		"{\"receipt\":{\"hash\":\"" DIGEST "\",\"chain_hash\":\"" DIGEST "\"},"
 		"\"proof\":{\"path\":[],\"round\":{\"authority\":\"" LONG_NAME "\","
 		"\"sealed_at\":\"2026-01-31T09:00:00.000000Z\"}},\"seal\":{}}";
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf out;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
+	BUF_AUTO struct buf out = {.limit = (size_t)1 << 20};
 	struct json *json;
 	struct error error = {0};
-	arena_init(&arena, (size_t)1 << 20);
-	buf_init(&out, (size_t)1 << 20);
 	assert_int_equal(json_parse(&arena, slice_of(one), NULL, &json, &error), 0);
 	assert_int_equal(proof_picture(json, LANGUAGE_ENGLISH, &out), 0);
 	buf_add_byte(&out, '\0');

@@ -27,7 +27,7 @@ static struct json *parse(struct arena *arena, const char *text)
 static char *draw(struct arena *arena, const struct template *template, const struct json *data,
                   enum language language)
 {
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = PAGE_MAX};
 	const struct template_view view = {
 		.data = data,
 		.globals = parse(arena, "{\"token\": \"T0\", \"account\": {\"account_id\": \"acc_0\"}}"),
@@ -35,7 +35,6 @@ static char *draw(struct arena *arena, const struct template *template, const st
 		.words = &all_words,
 		.picture = chart,
 	};
-	buf_init(&out, PAGE_MAX);
 	assert_int_equal(template_draw(template, &view, &out), 0);
 	return arena_copy(arena, out.data, out.size);
 }
@@ -51,8 +50,7 @@ static size_t count(const char *text, const char *what)
 /* JSON of a page whose every value is `hostile`. */
 static const struct json *hostile_data(struct arena *arena, struct slice hostile)
 {
-	BUF_AUTO struct buf text;
-	buf_init(&text, PAGE_MAX);
+	BUF_AUTO struct buf text = {.limit = PAGE_MAX};
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
 	json_slice(&writer, "name", hostile);
@@ -113,8 +111,7 @@ TEST_CASE(test_hostile)
 {
 	for (enum language language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
 		for (size_t i = 0; i < sizeof hostile_values / sizeof *hostile_values; i++) {
-			ARENA_AUTO struct arena arena;
-			arena_init(&arena, (size_t)16 << 20);
+			ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
 			const struct json *data = hostile_data(&arena, slice_of(hostile_values[i]));
 			const struct json *harmless = hostile_data(&arena, slice_of("harmless"));
 			char *page = draw(&arena, &page_places, data, language);
@@ -127,8 +124,7 @@ TEST_CASE(test_hostile)
 static void expect(const struct template *template, const char *data, enum language language,
                    const char *part)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)16 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
 	const char *page = draw(&arena, template, parse(&arena, data), language);
 	if (!strstr(page, part))
 		fail_msg("%s is not in\n%s", part, page);
@@ -209,11 +205,9 @@ TEST_CASE(test_blocks)
 
 TEST_CASE(test_ends)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf out;
-	arena_init(&arena, (size_t)16 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
+	BUF_AUTO struct buf out = {.limit = PAGE_MAX};
 	struct template_view view = {.data = parse(&arena, "{\"inner\": {}}"), .picture = chart};
-	buf_init(&out, PAGE_MAX);
 	assert_int_equal(template_draw(&page_blocks, &view, &out), ERR_INTERNAL);
 	buf_free(&out);
 	buf_init(&out, 10);

@@ -22,8 +22,7 @@ TEST_CASE(a_request_has_the_time_that_sessions_have)
 {
 	struct sample sample;
 	struct error error = {0};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	sample_open(&sample, MODALITY_CONTENT, 5);
 	struct settings settings = {.service_public_url = "https://example.org"};
 	struct service service = {.settings = &settings, .store = sample.store};

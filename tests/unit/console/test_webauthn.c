@@ -154,8 +154,7 @@ static void get(const struct authenticator *of, const struct ceremony *ceremony,
 	client_data(ceremony, &out->client_data);
 	head(ceremony, ceremony->flags, &out->data);
 	struct sha256 hash = sha256_of(out->client_data.data, out->client_data.size);
-	BUF_AUTO struct buf both;
-	buf_init(&both, 1 << 16);
+	BUF_AUTO struct buf both = {.limit = 1 << 16};
 	buf_add_slice(&both, buf_slice(&out->data));
 	buf_add(&both, hash.bytes, sizeof hash.bytes);
 	EVP_MD_CTX *context = EVP_MD_CTX_new();

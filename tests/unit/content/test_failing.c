@@ -344,8 +344,7 @@ static int make_link(void)
 	                            .file_name = "report.pdf",
 	                            .now_us = clock_now_us(),
 	                            .lifetime_us = US_PER_SECOND};
-	BUF_AUTO struct buf out;
-	buf_init(&out, 8192);
+	BUF_AUTO struct buf out = {.limit = 8192};
 	return content_make_link(store, "event/aa/one", &link, &out, &error);
 }
 

@@ -247,10 +247,9 @@ static void flip(struct slice bytes, size_t at)
 static void name_no_seal(struct segment_record *segment)
 {
 	static char text[SEAL_DOCUMENT_MAX];
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	BUF_AUTO struct buf out;
 	struct seal_document document;
-	arena_init(&arena, 1 << 20);
 	buf_init(&out, sizeof text);
 	assert_int_equal(stored_segment_document(segment, &arena, &document, NULL), OK);
 	document.previous_seal_hash = NULL;
@@ -413,9 +412,8 @@ TEST_CASE(impossible_ranges_are_not_read)
 static void have_path(struct segment_record *segment)
 {
 	static struct sha256 sibling;
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct segment_record other;
-	arena_init(&arena, 1 << 20);
 	bool is_first = segment->chain == first.live_chain;
 	const struct sample *beside = is_first ? &second : &first;
 	assert_int_equal(__real_store_get_segment(office.service.store, beside->account,
@@ -494,9 +492,8 @@ static void flip_token_of_no_time(struct round_record *round)
 static void take_the_other_rounds_token(struct round_record *round)
 {
 	static char text[65536];
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 	struct round_record other;
-	arena_init(&arena, 4 << 20);
 	assert_int_equal(
 		__real_store_get_round(office.service.store, 3 - round->round, &arena, &other, NULL), OK);
 	assert_true(other.token.size <= sizeof text);

@@ -231,8 +231,7 @@ static void assert_leads(const struct json *proof, const struct event *event)
 
 static const char *quoted(const char *text)
 {
-	BUF_AUTO struct buf json;
-	buf_init(&json, 4096);
+	BUF_AUTO struct buf json = {.limit = 4096};
 	json_text(&(struct json_writer){.out = &json}, NULL, text);
 	assert_int_equal(buf_check(&json), OK);
 	return arena_printf(&arena, "%s", json.data);

@@ -131,8 +131,7 @@ int __wrap_authorities_timestamp_over(struct authorities *of, const struct diges
 static size_t who_gave(struct slice path)
 {
 	for (size_t i = 0; i < AUTHORITIES; i++) {
-		BUF_AUTO struct buf own;
-		buf_init(&own, TIMESTAMP_PATH_MAX);
+		BUF_AUTO struct buf own = {.limit = TIMESTAMP_PATH_MAX};
 		add_der(authorities[i].certificate, &own);
 		if (path.size > own.size && memcmp(path.data, own.data, own.size) == 0)
 			return i;
@@ -332,8 +331,7 @@ static void put_document(struct document *document, const char *text, int number
 static void complete(struct document documents[DOCUMENTS], enum mode mode,
                      struct certification *ret)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct certification accepted = {
 		.account = office.sample.account,
 		.channel = office.sample.channel,
@@ -396,11 +394,10 @@ struct judged {
 static int judge(struct slice der, const char *data, int64_t at_us, struct judged *ret)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
 	struct evidence_query question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
 	struct evidence_facts facts;
-	arena_init(&arena, 1 << 20);
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
 		digests[i] = digest_by((enum digest_algorithm)i, data, strlen(data));
 	error = (struct error){0};
@@ -469,9 +466,8 @@ static struct evidence_offer fetch(const struct certification *certification, st
 /* Both verifiers find each document covered at the present time, and another text not. */
 static struct judged expect_valid(const struct issued *issued)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 	struct judged judged = {0}, unused;
-	buf_init(&der, EVIDENCE_RECORD_MAX);
 	struct evidence_offer offer = fetch(&issued->certification, &der);
 	assert_true(offer.renew_at_us != TIME_NONE);
 	for (int i = 0; i < DOCUMENTS; i++)
@@ -487,8 +483,7 @@ static struct judged expect_valid(const struct issued *issued)
 static void expect_none(const struct certification *certification)
 {
 	struct evidence_offer offer;
-	BUF_AUTO struct buf der;
-	buf_init(&der, EVIDENCE_RECORD_MAX);
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 	assert_int_equal(
 		certification_evidence_record(&office.service, certification, &der, &offer, &error),
 		ERR_NOT_FOUND);
@@ -498,15 +493,13 @@ static void expect_none(const struct certification *certification)
 /* Judges an event, whose record is the data; only its digest is known here. */
 static int judge_event(int64_t sequence, int64_t at_us, struct judged *ret)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf der;
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {0};
 	struct evidence_query question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
 	struct evidence_facts facts;
 	struct event event;
-	arena_init(&arena, 4 << 20);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
 	assert_int_equal(store_get_event(office.service.store, office.sample.account,
 	                                 office.sample.live_chain, sequence, &arena, &event, &error),
 	                 OK);
@@ -641,8 +634,7 @@ TEST_CASE(a_list_asks_once_for_all_records)
 	int64_t last;
 	seal_event();
 	for (int i = 0; i < 3; i++) {
-		BUF_AUTO struct buf out;
-		buf_init(&out, 1 << 20);
+		BUF_AUTO struct buf out = {.limit = 1 << 20};
 		come(3.0 * i + 0.8);
 		current = (size_t)i;
 		for (int j = 0; j < 10; j++)
@@ -851,8 +843,7 @@ TEST_CASE(test_lost)
 	come(7.5);
 	current = 2;
 	/* No node ran in the meantime. Until one does, the record states that it has expired. */
-	BUF_AUTO struct buf der;
-	buf_init(&der, EVIDENCE_RECORD_MAX);
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 	struct evidence_offer offer = fetch(&issued.certification, &der);
 	assert_int_equal(offer.renew_at_us, TIME_NONE);
 	assert_int_equal(judge(buf_slice(&der), issued.texts[0], now_us, &judged),

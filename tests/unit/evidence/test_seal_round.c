@@ -121,8 +121,7 @@ static int64_t sealed_of(size_t i)
 /* A sealed event has its segment and its time; a staged event is as pending as the rest. */
 static void expect_pending_behind(size_t i, int64_t sealed)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	for (int64_t sequence = 1; sequence <= registered[i]; sequence++) {
 		struct event event;
 		struct segment_record segment;
@@ -141,8 +140,7 @@ static void expect_pending_behind(size_t i, int64_t sealed)
 
 static void expect_proof(const struct segment_record *segment, int64_t sequence)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 	struct tree_proof proof;
 	struct round_record round;
 	struct sha256 chain_hash;
@@ -163,8 +161,7 @@ static void expect_proof(const struct segment_record *segment, int64_t sequence)
 /* Its document names the token of the previous round, whichever chains that round sealed. */
 static void expect_previous_token(const struct segment_record *segment)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 	struct seal_document document;
 	struct round_record before;
 	assert_int_equal(stored_segment_document(segment, &arena, &document, &error), OK);
@@ -181,8 +178,7 @@ static void expect_unbroken(size_t i)
 	struct checked_segment before = {0};
 	int64_t next = 1;
 	for (int64_t number = 1;; number++) {
-		ARENA_AUTO struct arena arena;
-		arena_init(&arena, 4 << 20);
+		ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 		struct segment_record segment;
 		int result = store_get_segment(office.service.store, channels[i].account,
 		                               channels[i].live_chain, number, &arena, &segment, &error);
@@ -320,8 +316,7 @@ TEST_CASE(a_segments_whole_number_is_in_its_identifier)
 	assert_int_equal(stage_one(), 1);
 	close_staged();
 	struct event event;
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	assert_int_equal(store_get_event(office.service.store, channels[0].account,
 	                                 channels[0].live_chain, 2, &arena, &event, &error),
 	                 OK);
@@ -373,8 +368,7 @@ static void register_at(size_t i, int64_t now_us)
 
 static void expect_clock_source(size_t i, int64_t number, const char *source)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 	struct segment_record segment;
 	struct seal_document document;
 	assert_int_equal(store_get_segment(office.service.store, channels[i].account,
@@ -559,8 +553,7 @@ TEST_CASE(a_block_that_was_replaced_keeps_the_round_from_being_written)
 	register_in(0, 3);
 	assert_int_equal(stage_one(), 1);
 	struct staged_round seen = staged_now();
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct round_record round = {.round = seen.round,
 	                             .root = sha256_of("root", 4),
 	                             .authority = "a",

@@ -16,8 +16,7 @@ TEST_CASE(test_document)
 		.previous_token_hash = &hash,
 		.clock = {.synchronized = true, .max_error_us = 1234, .source = "ntp_adjtime"},
 	};
-	BUF_AUTO struct buf text;
-	buf_init(&text, SEAL_DOCUMENT_MAX);
+	BUF_AUTO struct buf text = {.limit = SEAL_DOCUMENT_MAX};
 	seal_document_write(&seal, &text);
 	struct segment_record segment = {
 		.segment_id = "seg_a1",
@@ -25,8 +24,7 @@ TEST_CASE(test_document)
 		.last_sequence = 9,
 		.document = buf_slice(&text),
 	};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct seal_document read;
 	struct error error = {0};
 	assert_int_equal(stored_segment_document(&segment, &arena, &read, &error), OK);
@@ -37,8 +35,7 @@ TEST_CASE(test_document)
 	int at = 0, code;
 	const char *failed;
 	do {
-		ARENA_AUTO struct arena small;
-		arena_init(&small, 1 << 20);
+		ARENA_AUTO struct arena small = {.limit = 1 << 20};
 		failing_arm(FAILING_MEMORY, ++at);
 		code = stored_segment_document(&segment, &small, &read, &error);
 		failed = failing_disarm();

@@ -45,8 +45,7 @@ static void add_der(X509 *certificate, struct buf *out)
 
 static int keep(const struct time_authority *authority, bool with_root)
 {
-	BUF_AUTO struct buf path;
-	buf_init(&path, 65536);
+	BUF_AUTO struct buf path = {.limit = 65536};
 	add_der(authority->certificate, &path);
 	if (with_root)
 		add_der(authority->root, &path);
@@ -59,8 +58,7 @@ static size_t on_record(struct buf *out)
 	size_t count = 0;
 	assert_int_equal(timestamp_roots_add(sample.store, out, &error), OK);
 	for (size_t i = 0; i < sizeof authorities / sizeof *authorities; i++) {
-		BUF_AUTO struct buf pem;
-		buf_init(&pem, 65536);
+		BUF_AUTO struct buf pem = {.limit = 65536};
 		time_authority_trust(&authorities[i], &pem);
 		const char *found = out->size > 0 ? memmem(out->data, out->size, pem.data, pem.size) : NULL;
 		count += found != NULL;
@@ -73,9 +71,8 @@ static size_t on_record(struct buf *out)
 
 TEST_CASE(a_root_is_put_on_record_once)
 {
-	BUF_AUTO struct buf out, again;
-	buf_init(&out, 1 << 20);
-	buf_init(&again, 1 << 20);
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
+	BUF_AUTO struct buf again = {.limit = 1 << 20};
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(keep(&authorities[0], true), OK);
 		assert_int_equal(keep(&authorities[1], true), OK);
@@ -94,8 +91,7 @@ TEST_CASE(a_root_is_put_on_record_once)
 /* A path without its root gives nothing to record. */
 TEST_CASE(only_roots_are_kept)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1 << 20);
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
 	assert_int_equal(keep(&authorities[0], false), OK);
 	assert_int_equal(on_record(&out), 0);
 	assert_int_equal(out.size, 0);
@@ -106,8 +102,7 @@ TEST_CASE(only_roots_are_kept)
 /* Then nothing is written that needs the root, and the next call retries. */
 TEST_CASE(what_could_not_be_written_is_not_believed)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1 << 20);
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
 	fails = true;
 	assert_int_equal(keep(&authorities[0], true), ERR_IO);
 	assert_int_equal(keep(&authorities[0], true), ERR_IO);
@@ -120,8 +115,7 @@ TEST_CASE(what_could_not_be_written_is_not_believed)
 /* More of them than the cache holds. */
 TEST_CASE(many_are_kept)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1 << 20);
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
 	size_t count = sizeof authorities / sizeof *authorities;
 	for (int round = 0; round < 2; round++)
 		for (size_t i = 0; i < count; i++)

@@ -53,8 +53,7 @@ void harness_add_client(struct harness *harness, char key[KEY_TEXT_MAX])
 void harness_issue(struct harness *harness, const char *data, size_t size)
 {
 	struct error error = {0};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct certification certification;
 	struct content_writer *writer;
 	struct certification_claim claim = {

@@ -114,8 +114,7 @@ static void write_request(const struct request *request, struct buf *text)
 
 static struct answer once(const struct request *request)
 {
-	BUF_AUTO struct buf text;
-	buf_init(&text, 1 << 20);
+	BUF_AUTO struct buf text = {.limit = 1 << 20};
 	write_request(request, &text);
 	service_clear_key_cache(&harness.service);
 	return ask(buf_slice(&text), strcmp(request->method, "HEAD") == 0);
@@ -123,10 +122,9 @@ static struct answer once(const struct request *request)
 
 static bool is_json(const struct answer *answer)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct json *json;
 	struct error error;
-	arena_init(&arena, 1 << 20);
 	return json_parse(&arena, slice_make(answer->body, answer->size), NULL, &json, &error) == 0;
 }
 

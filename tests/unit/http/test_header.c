@@ -5,8 +5,7 @@
 
 static void check_disposition(const char *name, const char *expected)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 4096);
+	BUF_AUTO struct buf out = {.limit = 4096};
 	header_disposition(slice_of(name), &out);
 	assert_string_equal(out.data, expected);
 }
@@ -104,8 +103,7 @@ TEST_CASE(test_accept)
 
 TEST_CASE(test_parameters)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	struct slice rest = slice_of("; name=\"a \\\"b\\\" \\c\" ;filename=x.txt"), name, value;
 	assert_int_equal(header_parameter(&rest, &arena, &name, &value), 1);
 	assert_true(slice_is(name, "name") && slice_is(value, "a \"b\" \\c"));
@@ -184,8 +182,7 @@ TEST_CASE(test_range)
 
 TEST_CASE(test_percent)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	struct slice out;
 	assert_int_equal(header_unescape(slice_of("a%C3%B1+%2b"), &arena, &out), 0);
 	assert_true(slice_is(out, "a\u00f1++"));

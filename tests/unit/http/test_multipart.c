@@ -49,8 +49,7 @@ static int end(void *context, struct error *error)
  * error. */
 static int parse(const char *type, struct slice body, size_t piece, struct found *found)
 {
-	struct arena arena;
-	arena_init(&arena, 1 << 20);
+	struct arena arena = {.limit = 1 << 20};
 	struct multipart multipart;
 	struct multipart_sink sink = {begin, data, end, found};
 	struct error error = {0};

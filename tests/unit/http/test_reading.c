@@ -29,8 +29,7 @@ static struct json *parse(struct arena *arena, const struct reply *reply)
 
 TEST_CASE(test_pages)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct reply reply;
 	char path[256] = "/v1/events?limit=3&seq_from=2", cursor[64] = "";
 	int64_t expected = 2;
@@ -104,8 +103,7 @@ TEST_CASE(test_filters)
 
 TEST_CASE(test_one)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct reply reply;
 	char id[ID_SIZE], path[128];
 	event_id_make(harness.channel_id[MODALITY_CONTENT], MODE_LIVE, 2, id);
@@ -140,8 +138,7 @@ TEST_CASE(test_one)
 
 TEST_CASE(test_channel)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct reply reply;
 	get(&reply, "/v1/channel", LIVE, NULL);
 	struct json *channel = parse(&arena, &reply);
@@ -272,11 +269,10 @@ static void check_verification(const char *code)
 TEST_CASE(test_lost_content)
 {
 	static char body[40000];
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct reply reply;
 	struct slice id;
 	char path[128];
-	arena_init(&arena, 1 << 20);
 	snprintf(body, sizeof body, "{\"client_ref\":\"lost\",\"payload\":{\"a\":\"%020000d\"}}", 7);
 	harness_post(&harness, &reply, "/v1/events", harness.key[MODALITY_CONTENT][MODE_TEST], body);
 	assert_true(json_get_text(parse(&arena, &reply), "event_id", &id));
@@ -295,8 +291,7 @@ TEST_CASE(test_lost_content)
 
 TEST_CASE(test_certification)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct reply reply;
 	struct slice text;
 	char id[64], path[512], link[400], code[64];

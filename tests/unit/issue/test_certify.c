@@ -586,8 +586,7 @@ static struct certification issue(void)
 
 static const char *link_of(const struct certification *certification, int document)
 {
-	BUF_AUTO struct buf link;
-	buf_init(&link, 4096);
+	BUF_AUTO struct buf link = {.limit = 4096};
 	document_link(&service, certification->certification_id, &documents[document], shared_now_us,
 	              &link);
 	assert_int_equal(buf_check(&link), OK);
@@ -704,8 +703,7 @@ static int list(const char *status, int64_t limit, int64_t past, bool *ret_more,
 /* Compares the numbers at the ends of the listed identifiers, in order. */
 static void assert_listed(const char *expected)
 {
-	BUF_AUTO struct buf array;
-	buf_init(&array, 1 << 20);
+	BUF_AUTO struct buf array = {.limit = 1 << 20};
 	buf_add_byte(&array, '[');
 	buf_add(&array, out.data, out.size);
 	buf_add_byte(&array, ']');

@@ -74,8 +74,7 @@ TEST_CASE(what_does_not_fit_now_waits)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_TEST, 1, 20, id);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 	await_failed_attempt(id, &arena);
 	assert_non_null(strstr(look(id, &arena).last_error, "are not free on the disk"));
 	set_disk(1000, 500);
@@ -93,8 +92,7 @@ TEST_CASE(the_disk_of_content_is_watched_too)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_TEST, 1, 20, id);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 	await_failed_attempt(id, &arena);
 	assert_null(strstr(look(id, &arena).last_error, "are not free on the disk"));
 	content_looks = -1;
@@ -111,8 +109,7 @@ TEST_CASE(what_never_fits_fails_with_its_cause)
 	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_FAILED);
 	assert_int_equal(certification.attempts, 1);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 	assert_non_null(strstr(look(id, &arena).last_error, "more than the disk"));
 	assert_int_equal(atomic_load(&office.service.issuing_bytes), 0);
 }

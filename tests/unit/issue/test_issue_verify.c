@@ -81,9 +81,8 @@ TEST_CASE(the_services_own_roots_are_used)
 /* Its rounds were sealed by an authority that is no longer used but whose root is recorded. */
 TEST_CASE(roots_on_record_are_used)
 {
-	BUF_AUTO struct buf root;
+	BUF_AUTO struct buf root = {.limit = 1 << 20};
 	char id[ID_SIZE];
-	buf_init(&root, 1 << 20);
 	assert_int_equal(trust_add_roots(signer_certificates(office.service.signer), &root, NULL), OK);
 	root_of_before = buf_slice(&root);
 	struct sha256 name = sha256_of(root.data, root.size);
@@ -98,8 +97,7 @@ TEST_CASE(roots_on_record_are_used)
 
 static void waits_because(const char *id, const char *why)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct certification found = {0};
 	struct error error;
 	int64_t end_us = clock_monotonic_us() + 120 * US_PER_SECOND;
@@ -140,9 +138,8 @@ TEST_CASE(a_certification_without_configurations_fails)
 /* A root of one kind does not vouch for the other. */
 TEST_CASE(a_timestamp_that_leads_to_no_known_root_is_not_handed_out)
 {
-	BUF_AUTO struct buf roots;
+	BUF_AUTO struct buf roots = {.limit = 1 << 20};
 	char id[ID_SIZE];
-	buf_init(&roots, 1 << 20);
 	assert_int_equal(trust_add_roots(signer_certificates(office.service.signer), &roots, NULL), OK);
 	assert_true(roots.size > 0);
 	timestamps_instead = roots.data;
@@ -163,9 +160,8 @@ TEST_CASE(a_key_that_was_ended_meanwhile_signs_nothing)
 
 TEST_CASE(a_signature_of_another_is_not_handed_out)
 {
-	BUF_AUTO struct buf roots;
+	BUF_AUTO struct buf roots = {.limit = 1 << 20};
 	char id[ID_SIZE];
-	buf_init(&roots, 1 << 20);
 	buf_add_slice(&roots, signer_timestamp_roots(office.service.signer));
 	signers_instead = roots.data;
 	request(id);

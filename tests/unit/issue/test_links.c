@@ -108,9 +108,8 @@ static bool is_good(const struct link *link)
 static struct link make_link(void)
 {
 	struct link link;
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = LINK_MAX - 1};
 	struct document document = issued(DOCUMENT_REPORT);
-	buf_init(&out, LINK_MAX - 1);
 	document_link(&service, ID, &document, NOW, &out);
 	assert_int_equal(buf_check(&out), OK);
 	memcpy(link.text, out.data, out.size + 1);
@@ -308,9 +307,8 @@ TEST_CASE(links_of_the_content_store)
 	static const char *const types[] = {"application%2Fpdf", "application%2Fzip",
 	                                    "application%2Fzip"};
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		BUF_AUTO struct buf out;
+		BUF_AUTO struct buf out = {.limit = LINK_MAX};
 		struct document document = issued(kinds[i]);
-		buf_init(&out, LINK_MAX);
 		document_link(&service, ID, &document, NOW, &out);
 		assert_int_equal(buf_check(&out), OK);
 		assert_ptr_equal(strstr(out.data, "https://"), out.data);

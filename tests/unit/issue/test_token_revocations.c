@@ -87,10 +87,9 @@ static int end(void **state)
 
 static const struct validation_set *find(size_t leaf, struct token_prospect *ret_prospect)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = 1 << 20};
 	const struct validation_set *set = NULL;
 	X509 *const path[] = {leaves[leaf].certificate, root.certificate};
-	buf_init(&der, 1 << 20);
 	for (size_t i = 0; i < 2; i++) {
 		unsigned char *bytes = NULL;
 		int size = i2d_X509(path[i], &bytes);
@@ -105,8 +104,7 @@ static const struct validation_set *find(size_t leaf, struct token_prospect *ret
 
 static void give_good(void)
 {
-	BUF_AUTO struct buf der;
-	buf_init(&der, 1 << 20);
+	BUF_AUTO struct buf der = {.limit = 1 << 20};
 	pki_crl(&der, &(struct pki_crl){.issuer = &root,
 	                                .issued_us = clock_now_us(),
 	                                .next_us = clock_now_us() + 24 * HOUR_US,

@@ -138,8 +138,7 @@ TEST_CASE(idle_accounts_are_disabled_once)
 {
 	struct account_record given = {.name = "Idle", .unpaid_limit = 1}, found;
 	char idle[ID_SIZE];
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct store *store = office.service.store;
 	int64_t now_us = clock_now_us();
 	sample_register(&office.sample, MODE_LIVE, 1);

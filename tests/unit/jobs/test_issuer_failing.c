@@ -86,8 +86,7 @@ static void in_turn(unsigned kinds, int result)
 	failing_code = result;
 	office_request(&office, MODE_LIVE, 2, 4, id);
 	for (int at = 1;; at = next(at)) {
-		ARENA_AUTO struct arena arena;
-		arena_init(&arena, 1 << 20);
+		ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 		int64_t before = balance();
 		failing_arm(kinds, at);
 		(void)issuer_run(&issuer, &stopping);

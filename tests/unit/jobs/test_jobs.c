@@ -56,8 +56,7 @@ static int tear_down(void **state)
 
 static struct json *get_record(const char *id, enum language language)
 {
-	struct buf out;
-	buf_init(&out, 1 << 20);
+	struct buf out = {.limit = 1 << 20};
 	assert_int_equal(
 		certification_get(&office.service, &office.live_key, slice_of(id), language, &out, &error),
 		OK);
@@ -142,8 +141,7 @@ TEST_CASE_WITH(test_live_content, set_up_content, tear_down)
 	assert_string_equal(file.content_type, "application/pdf");
 	assert_string_equal(file.object, documents[0].object);
 
-	BUF_AUTO struct buf out;
-	buf_init(&out, 65536);
+	BUF_AUTO struct buf out = {.limit = 65536};
 	assert_int_equal(
 		verification_lookup(&office.service, slice_of(""), &documents[3].sha256, &out, &error), OK);
 	assert_non_null(strstr(out.data, id));
@@ -212,8 +210,7 @@ TEST_CASE(test_many_rounds)
 /* The proof of one event: its record hashes up to the imprint of the round's token. */
 static void check_proof(int64_t sequence)
 {
-	ARENA_AUTO struct arena scratch;
-	arena_init(&scratch, 4 << 20);
+	ARENA_AUTO struct arena scratch = {.limit = 4 << 20};
 	struct segment_record segment;
 	struct round_record round;
 	struct tree_proof proof;
@@ -240,8 +237,7 @@ static void check_proof(int64_t sequence)
 	                 OK);
 	assert_true(facts.trusted);
 
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1 << 20);
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
 	struct json_writer writer = {.out = &out};
 	json_begin_object(&writer, NULL);
 	assert_int_equal(event_proof_json(office.service.store, office.sample.account,
@@ -251,8 +247,7 @@ static void check_proof(int64_t sequence)
 	struct json *json;
 	assert_int_equal(json_parse(&scratch, buf_slice(&out), NULL, &json, &error), OK);
 	const struct json *member = json_member(json, "proof");
-	BUF_AUTO struct buf path;
-	buf_init(&path, 65536);
+	BUF_AUTO struct buf path = {.limit = 65536};
 	tree_proof_write(&proof, &(struct json_writer){.out = &path}, "path");
 	assert_non_null(strstr(out.data, path.data));
 	assert_true(text_of(json_member(member, "round"), "token").size > 1000);
@@ -432,9 +427,8 @@ TEST_CASE(test_taken_up_again)
 
 static int refuse(const struct certification_range *range, bool test)
 {
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 65536};
 	bool replayed;
-	buf_init(&out, 65536);
 	struct certification_order order = {.key = test ? &office.test_key : &office.live_key,
 	                                    .range = range};
 	return certification_request(&office.service, &order, &out, &replayed, &error);
@@ -451,9 +445,8 @@ TEST_CASE(test_ranges)
 	                 OK);
 	struct certification_range range = {.from_us = event.received_at_us,
 	                                    .to_us = clock_now_us() + US_PER_DAY};
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 65536};
 	bool replayed;
-	buf_init(&out, 65536);
 	struct certification_order order = {.key = &office.live_key, .range = &range};
 	assert_int_equal(certification_request(&office.service, &order, &out, &replayed, &error), OK);
 	assert_non_null(strstr(out.data, "\"event_count\":2"));

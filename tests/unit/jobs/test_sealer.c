@@ -307,8 +307,7 @@ static int64_t last_round(void)
 
 static int64_t round_of(const struct sample *channel)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct segment_record segment;
 	assert_int_equal(store_find_segment(office.service.store, channel->account, channel->live_chain,
 	                                    1, &arena, &segment, &error),
@@ -515,8 +514,7 @@ TEST_CASE(what_is_ahead_of_the_clock_stays_pending)
 	await_seal_of(&first, 5);
 	await_seal_of(&first, 10);
 	assert_true(clock_now_us() >= ahead_us);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 4 << 20};
 	struct segment_record segment;
 	struct round_record round;
 	assert_int_equal(store_find_segment(office.service.store, first.account, first.live_chain, 6,

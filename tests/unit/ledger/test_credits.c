@@ -15,8 +15,7 @@ TEST_CASE(debts_come_first)
 		{-5, 3, 10, 2, 0, 3}, {10, 0, -4, 6, 0, 0}, {3, 0, -10, -7, 0, 0},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		ARENA_AUTO struct arena arena;
-		arena_init(&arena, 65536);
+		ARENA_AUTO struct arena arena = {.limit = 65536};
 		struct ledger_account account = {.balance = rows[i].balance,
 		                                 .unpaid_events = rows[i].unpaid};
 		struct ledger_result result;
@@ -39,8 +38,7 @@ TEST_CASE(debts_come_first)
 
 TEST_CASE(thresholds_fire_and_arm)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	struct ledger_threshold threshold = {.threshold_id = "thr_a", .credits = 10, .armed = true};
 	struct ledger_account account = {.balance = 12, .thresholds = &threshold, .threshold_count = 1};
 	struct ledger_result result;
@@ -65,8 +63,7 @@ TEST_CASE(thresholds_fire_and_arm)
 
 TEST_CASE(out_of_range_is_refused)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	static const int64_t rows[][2] = {{0, 0},
 	                                  {1, INT64_MAX},
 	                                  {LEDGER_BALANCE_MAX, 1},

@@ -5,10 +5,8 @@
 
 static void assert_canonical(const struct buf *document)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf canonical;
-	arena_init(&arena, (size_t)1 << 20);
-	buf_init(&canonical, (size_t)1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
+	BUF_AUTO struct buf canonical = {.limit = (size_t)1 << 20};
 	struct json *json;
 	assert_int_equal(json_parse(&arena, buf_slice(document), NULL, &json, NULL), OK);
 	json_canonical(json, &canonical);
@@ -17,8 +15,7 @@ static void assert_canonical(const struct buf *document)
 
 TEST_CASE(event_record_is_exact)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, EVENT_RECORD_MAX);
+	BUF_AUTO struct buf out = {.limit = EVENT_RECORD_MAX};
 	uint8_t hash[32];
 	memset(hash, 0xab, sizeof hash);
 	struct event_facts facts = {.channel_id = "chn_0",
@@ -47,8 +44,7 @@ TEST_CASE(event_record_is_exact)
 		"\"received_at\":\"2026-01-01T12:00:00.000001Z\",\"sequence\":12,\"v\":1}");
 	assert_canonical(&out);
 	struct sha256 expected = sha256_of(out.data, out.size);
-	BUF_AUTO struct buf scratch;
-	buf_init(&scratch, EVENT_RECORD_MAX);
+	BUF_AUTO struct buf scratch = {.limit = EVENT_RECORD_MAX};
 	struct sha256 chain_hash;
 	assert_int_equal(event_chain_hash(&facts, &scratch, &chain_hash), OK);
 	assert_memory_equal(chain_hash.bytes, expected.bytes, SHA256_SIZE);
@@ -56,8 +52,7 @@ TEST_CASE(event_record_is_exact)
 
 TEST_CASE(largest_record_fits)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, EVENT_RECORD_MAX);
+	BUF_AUTO struct buf out = {.limit = EVENT_RECORD_MAX};
 	char channel[ID_SIZE];
 	char ref[CLIENT_REF_MAX];
 	uint8_t hash[64] = {0};
@@ -82,8 +77,7 @@ TEST_CASE(largest_record_fits)
 
 TEST_CASE(other_documents_are_canonical)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 65536);
+	BUF_AUTO struct buf out = {.limit = 65536};
 	genesis_document("chn_0", MODE_TEST, 0, &out);
 	assert_string_equal(out.data, "{\"chain\":\"test\",\"channel_id\":\"chn_0\",\"created_at\":"
 	                              "\"1970-01-01T00:00:00.000000Z\",\"v\":1}");

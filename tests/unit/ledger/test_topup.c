@@ -123,8 +123,7 @@ static void assert_data(const struct ledger_notice *notice, enum notice_type typ
 
 TEST_CASE(notices_tell_exactly)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	struct ledger_notice notice;
 	struct recharge never = bought;
 	never.sale_id = NULL;
@@ -148,8 +147,7 @@ TEST_CASE(notices_tell_exactly)
 
 TEST_CASE(a_page_with_a_long_address_fits)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	char url[2049];
 	memset(url, '"', sizeof url - 1);
 	url[sizeof url - 1] = '\0';

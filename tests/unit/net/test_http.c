@@ -431,10 +431,9 @@ TEST_CASE(test_streams)
 	                            "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"};
 	struct http_upload upload = {.read = give_letters, .size = 30000};
 	struct http_session *session = http_session_open();
-	BUF_AUTO struct buf taken;
+	BUF_AUTO struct buf taken = {.limit = 100};
 	char url[128];
 
-	buf_init(&taken, 100);
 	assert_non_null(session);
 	for (int i = 0; i < 2; i++) { /* the second request finds the kept connection closed */
 		HTTP_ANSWER_AUTO struct http_answer answer = {0};

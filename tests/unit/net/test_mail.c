@@ -127,8 +127,7 @@ TEST_CASE(test_nothing_ends_a_header)
 	bad[8].id = "eml\r\n1";
 	bad[9].id = "";
 	for (size_t i = 0; i < 10; i++) {
-		BUF_AUTO struct buf out;
-		buf_init(&out, MAIL_MESSAGE_MAX);
+		BUF_AUTO struct buf out = {.limit = MAIL_MESSAGE_MAX};
 		if (mail_compose(&bad[i], &out, NULL) != ERR_VALIDATION)
 			fail_msg("message %zu", i);
 	}

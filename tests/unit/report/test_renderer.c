@@ -121,9 +121,8 @@ static void is_sent_no_addresses(void **state)
 	struct report_facts elsewhere;
 	enum language language;
 	struct error error = {0};
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = REPORT_WIRE_MAX};
 	BUF_AUTO struct buf sent = {0}, again = {0};
-	arena_init(&arena, REPORT_WIRE_MAX);
 	buf_init(&sent, REPORT_WIRE_MAX);
 	buf_init(&again, REPORT_WIRE_MAX);
 	assert_int_equal(report_wire_write(&sample.facts, LANGUAGE_SPANISH, &sent), OK);

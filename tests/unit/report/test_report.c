@@ -324,8 +324,7 @@ static void expect_refused(void)
 	unlink(path);
 	struct error error = {0};
 	assert_int_equal(tools_render(&sample.facts, LANGUAGE_ENGLISH, path, &error), ERR_VALIDATION);
-	BUF_AUTO struct buf left;
-	buf_init(&left, 16);
+	BUF_AUTO struct buf left = {.limit = 16};
 	tools_read(path, &left);
 	assert_int_equal(left.size, 0);
 }

@@ -69,8 +69,7 @@ static void add_certificate(struct validation_set *set, X509 *certificate)
 
 static void add_list(struct validation_set *set, const struct pki_identity *issuer, X509 *revoked)
 {
-	BUF_AUTO struct buf der;
-	buf_init(&der, 65536);
+	BUF_AUTO struct buf der = {.limit = 65536};
 	struct pki_crl wanted = {
 		.issuer = issuer,
 		.revoked = revoked,
@@ -86,8 +85,7 @@ static void add_list(struct validation_set *set, const struct pki_identity *issu
 static int collect(void *context, struct validation_set *set, struct error *error)
 {
 	struct pki_identity time_root = {authority.root, authority.root_key};
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, 65536);
+	BUF_AUTO struct buf answer = {.limit = 65536};
 	if (collecting == NOTHING)
 		return 0;
 	add_certificate(set, root.certificate);
@@ -342,8 +340,7 @@ TEST_CASE(takes_no_other_update_under_a_timestamp)
 		digest_add(digest, file.data, contents - 1);
 		digest_add(digest, file.data + resumes, file.size - resumes);
 		struct sha256 covered = digest_end(digest);
-		BUF_AUTO struct buf token;
-		buf_init(&token, PDF_CMS_SIZE_MAX);
+		BUF_AUTO struct buf token = {.limit = PDF_CMS_SIZE_MAX};
 		assert_int_equal(make_timestamp(NULL, &covered, &token, NULL), 0);
 		memset(file.data + contents, '0', 2 * PDF_CMS_SIZE_MAX);
 		char after = file.data[contents + 2 * token.size];

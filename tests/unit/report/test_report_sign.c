@@ -34,10 +34,8 @@ static int make_timestamp(void *context, const struct sha256 *imprint, struct bu
                           struct error *error)
 {
 	struct timestamp_facts facts;
-	BUF_AUTO struct buf request;
-	BUF_AUTO struct buf response;
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
-	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
+	BUF_AUTO struct buf request = {.limit = TIMESTAMP_REQUEST_MAX};
+	BUF_AUTO struct buf response = {.limit = TIMESTAMP_RESPONSE_MAX};
 	int result = timestamp_request(imprint, NULL, &request, error);
 	if (!result)
 		result = signer_timestamp(signer, buf_slice(&request), &response, error);
@@ -125,9 +123,8 @@ TEST_CASE(is_valid_for_openssl)
 	assert_int_equal(start, 0);
 	assert_int_equal(second + last, signed_file.size);
 	BUF_AUTO struct buf covered;
-	BUF_AUTO struct buf cms;
+	BUF_AUTO struct buf cms = {.limit = PDF_CMS_SIZE_MAX};
 	buf_init(&covered, signed_file.size);
-	buf_init(&cms, PDF_CMS_SIZE_MAX);
 	buf_add(&covered, signed_file.data, (size_t)first);
 	buf_add(&covered, signed_file.data + second, (size_t)last);
 	char *der = buf_extend(&cms, PDF_CMS_SIZE_MAX);

@@ -9,8 +9,7 @@
 
 static void expect_shown(struct slice text, bool lines, const char *expected)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 4096);
+	BUF_AUTO struct buf out = {.limit = 4096};
 	report_visible(text, lines, &out);
 	assert_int_equal(buf_check(&out), 0);
 	assert_string_equal(out.data ? out.data : "", expected);
@@ -78,8 +77,7 @@ TEST_CASE(says_the_same_in_both_languages)
 
 TEST_CASE(fills_places)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	assert_string_equal(report_fill(&arena, TEXT_PAGE, LANGUAGE_SPANISH, "3", "12", NULL),
 	                    "Página 3 de 12");
 	assert_string_equal(report_fill(&arena, TEXT_PAGE, LANGUAGE_ENGLISH, "{1}", "%s", NULL),
@@ -88,8 +86,7 @@ TEST_CASE(fills_places)
 
 TEST_CASE(formats_numbers_and_moments)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	assert_string_equal(report_number(&arena, 0, LANGUAGE_ENGLISH), "0");
 	assert_string_equal(report_number(&arena, 1234, LANGUAGE_ENGLISH), "1,234");
 	assert_string_equal(report_number(&arena, 1234, LANGUAGE_SPANISH), "1234");
@@ -105,8 +102,7 @@ TEST_CASE(formats_numbers_and_moments)
 
 static void expect_marked(const char *content, const char *expected)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 4096);
+	BUF_AUTO struct buf out = {.limit = 4096};
 	assert_int_equal(report_mark_artifacts(slice_of(content), &out, NULL), 0);
 	assert_string_equal(out.data, expected);
 }
@@ -120,8 +116,7 @@ TEST_CASE(marks_artifacts_round_tagged_content)
 	expect_marked("/P BMC (EMC \\) BDC (x) ) Tj <EE> Tj /Span BMC EMC EMC",
 	              "/Artifact BMC\n\nEMC/P BMC (EMC \\) BDC (x) ) Tj <EE> Tj /Span BMC EMC EMC\n"
 	              "/Artifact BMC\nEMC\n");
-	BUF_AUTO struct buf out;
-	buf_init(&out, 4096);
+	BUF_AUTO struct buf out = {.limit = 4096};
 	assert_int_equal(report_mark_artifacts(slice_of("/P BMC"), &out, NULL), ERR_INTERNAL);
 	assert_int_equal(report_mark_artifacts(slice_of("EMC /P BMC"), &out, NULL), ERR_INTERNAL);
 }

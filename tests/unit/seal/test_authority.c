@@ -154,9 +154,8 @@ static void test_good(void **state)
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 	struct authority_failures failures;
 	struct timestamp_facts facts;
-	BUF_AUTO struct buf trust;
+	BUF_AUTO struct buf trust = {.limit = 65536};
 
-	buf_init(&trust, 65536);
 	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
 	assert_int_equal(failures.count, 0);
 	assert_string_equal(result.name, "one");

@@ -64,9 +64,8 @@ TEST_CASE(test_elements)
 static int to_der(const char *hex, enum ber_order order, char text[256])
 {
 	unsigned char bytes[128];
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 1024};
 
-	buf_init(&out, 1024);
 	int result = ber_to_der(bytes_of(hex, bytes), order, &out);
 	*text = 0;
 	if (!result)
@@ -114,11 +113,9 @@ TEST_CASE(test_to_der)
 TEST_CASE(test_lengths)
 {
 	static const size_t sizes[] = {0x7f, 0x80, 0xff, 0x100, 0xffff, 0x10000};
-	BUF_AUTO struct buf ber;
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf ber = {.limit = 1 << 20};
+	BUF_AUTO struct buf der = {.limit = 1 << 20};
 
-	buf_init(&ber, 1 << 20);
-	buf_init(&der, 1 << 20);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		buf_clear(&ber);
 		buf_clear(&der);
@@ -142,10 +139,8 @@ TEST_CASE(test_lengths)
 TEST_CASE(test_depth)
 {
 	for (unsigned depth = BER_DEPTH_MAX - 1; depth <= BER_DEPTH_MAX + 1; depth++) {
-		BUF_AUTO struct buf ber;
-		BUF_AUTO struct buf der;
-		buf_init(&ber, 1024);
-		buf_init(&der, 1024);
+		BUF_AUTO struct buf ber = {.limit = 1024};
+		BUF_AUTO struct buf der = {.limit = 1024};
 		for (unsigned i = 0; i < depth; i++)
 			buf_add(&ber, "\x30\x80", 2);
 		for (unsigned i = 0; i < depth; i++)

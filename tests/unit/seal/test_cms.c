@@ -216,10 +216,9 @@ TEST_CASE(test_refusals)
 	struct cms_facts facts;
 	struct error error = {0};
 	BUF_AUTO struct buf cms;
-	BUF_AUTO struct buf root;
+	BUF_AUTO struct buf root = {.limit = 65536};
 
 	create(true, &cms);
-	buf_init(&root, 65536);
 	assert_refused(verify_with(buf_slice(&cms), &other, no_roots, &facts, &error), &error,
 	               "content was altered");
 	/* The root of the signer alone does not make the timestamp trusted, nor vice versa. */
@@ -312,9 +311,8 @@ TEST_CASE(test_callbacks)
 	                              .sign = fail_to_sign};
 	struct cms_facts facts;
 	struct error error = {0};
-	BUF_AUTO struct buf cms;
+	BUF_AUTO struct buf cms = {.limit = CMS_SIZE_MAX};
 
-	buf_init(&cms, CMS_SIZE_MAX);
 	assert_int_equal(cms_create(&digest, TIME_NONE, &signing, &cms, &error), ERR_UNAVAILABLE);
 	assert_string_equal(error.cause, "no key today");
 	signing.sign = sign_wrongly;
@@ -350,12 +348,11 @@ TEST_CASE(test_foreign_signatures)
 		{"rsa:2048", "-cades -keyopt rsa_padding_mode:pss", "signature algorithm"},
 	};
 	struct cms_facts facts;
-	BUF_AUTO struct buf cms;
+	BUF_AUTO struct buf cms = {.limit = CMS_SIZE_MAX};
 
 	scratch_write("openssl.cnf",
 	              slice_of("[req]\ndistinguished_name=dn\nx509_extensions=own\n[dn]\n"
 	                       "[own]\nbasicConstraints=critical,CA:FALSE\n"));
-	buf_init(&cms, CMS_SIZE_MAX);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct error error = {0};
 		assert_int_equal(
@@ -388,7 +385,7 @@ TEST_CASE(test_operator_keys)
 	struct signer *own = NULL;
 	struct error error = {0};
 	struct cms_facts facts;
-	BUF_AUTO struct buf cms;
+	BUF_AUTO struct buf cms = {.limit = CMS_SIZE_MAX};
 
 	scratch_write("openssl.cnf", slice_of(config));
 	assert_int_equal(scratch_run("openssl req -x509 -config openssl.cnf -extensions ca -newkey "
@@ -418,10 +415,8 @@ TEST_CASE(test_operator_keys)
 	struct cms_signing signing = {.certificates_pem = signer_certificates(own),
 	                              .sign = cms_sign_with_signer,
 	                              .sign_context = &context};
-	buf_init(&cms, CMS_SIZE_MAX);
 	assert_int_equal(cms_create(&digest, TIME_NONE, &signing, &cms, NULL), 0);
-	BUF_AUTO struct buf root;
-	buf_init(&root, 65536);
+	BUF_AUTO struct buf root = {.limit = 65536};
 	scratch_read("ca.pem", &root);
 	assert_true(signer_trust(own).size > 0);
 	assert_int_equal(verify_with(buf_slice(&cms), &digest, buf_slice(&root), &facts, NULL), 0);

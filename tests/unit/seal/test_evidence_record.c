@@ -72,9 +72,8 @@ static struct evidence_record *create(const struct tree_proof *proof, int64_t at
 	struct sha256 root = tree_proof_root(proof);
 	struct digest imprint = digest_of_sha256(&root);
 	struct error error = {0};
-	BUF_AUTO struct buf token;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	time_authority_stamp(&first, &imprint, at_us, &token);
 	if (evidence_record_create(proof, buf_slice(&token), &record, &error) != 0)
 		fail_msg("%s", error.cause);
@@ -105,11 +104,10 @@ static int verify_data(const struct evidence_record *record, const char *data, i
 	struct evidence_query question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
 	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
 		digests[i] = digest_by((enum digest_algorithm)i, data, strlen(data));
-	buf_init(&der, EVIDENCE_RECORD_MAX);
 	assert_int_equal(evidence_record_write(record, &der), 0);
 	int result = evidence_record_parse(buf_slice(&der), &read, error);
 	return result ? result : evidence_record_verify(read, digests, &question, arena, facts, error);
@@ -123,11 +121,10 @@ static int verify(const struct evidence_record *record, int64_t at_us, struct ev
 
 static void assert_valid(const struct evidence_record *record, int64_t at_us)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct evidence_facts facts;
 	struct error error = {0};
 
-	arena_init(&arena, (size_t)1 << 20);
 	if (verify(record, at_us, &facts, &arena, &error) != 0)
 		fail_msg("not valid: %s", error.cause);
 	assert_true(facts.trusted);
@@ -135,11 +132,10 @@ static void assert_valid(const struct evidence_record *record, int64_t at_us)
 
 static void assert_refused(const struct evidence_record *record, int64_t at_us, const char *cause)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct evidence_facts facts;
 	struct error error = {0};
 
-	arena_init(&arena, (size_t)1 << 20);
 	assert_int_equal(verify(record, at_us, &facts, &arena, &error), ERR_INVALID_EVIDENCE);
 	if (!strstr(error.cause, cause))
 		fail_msg("refused, but not for '%s': %s", cause, error.cause);
@@ -150,11 +146,10 @@ static void assert_refused(const struct evidence_record *record, int64_t at_us, 
 static void assert_covers(const struct tree_proof *proof, const char *name)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create(proof, start_us);
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct evidence_facts facts;
 	struct error error = {0};
 
-	arena_init(&arena, (size_t)1 << 20);
 	if (verify_data(record, name, start_us, &facts, &arena, &error) != 0)
 		fail_msg("%s: %s", name, error.cause);
 	assert_int_equal(facts.exists_since_us, start_us);
@@ -191,9 +186,8 @@ TEST_CASE(test_token_over_something_else)
 	struct tree_proof proof = {.leaf = sha256_of(DATA, strlen(DATA))};
 	struct digest other = digest_by(DIGEST_SHA256, "other", 5);
 	struct error error = {0};
-	BUF_AUTO struct buf token;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	time_authority_stamp(&first, &other, start_us, &token);
 	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &record, &error),
 	                 ERR_INVALID_EVIDENCE);
@@ -209,10 +203,9 @@ TEST_CASE(test_three_generations)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest by_512 = data_by(DIGEST_SHA512);
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct evidence_facts facts;
 
-	arena_init(&arena, (size_t)1 << 20);
 	assert_valid(record, start_us + 9 * MINUTE);
 	assert_refused(record, start_us + 11 * MINUTE, "archive timestamp 1 of chain 1: certificate");
 	renew(record, NULL, &second, start_us + 8 * MINUTE);
@@ -271,11 +264,10 @@ TEST_CASE(test_without_roots)
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {data_by(DIGEST_SHA256)};
 	struct evidence_query question = {.at_us = start_us};
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct evidence_facts facts;
 	struct error error = {0};
 
-	arena_init(&arena, (size_t)1 << 20);
 	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error), 0);
 	assert_false(facts.trusted);
 	question.at_us = start_us + 11 * MINUTE;
@@ -284,8 +276,7 @@ TEST_CASE(test_without_roots)
 	question.roots_pem = slice_of("no roots");
 	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error),
 	                 ERR_VALIDATION);
-	BUF_AUTO struct buf other;
-	buf_init(&other, 65536);
+	BUF_AUTO struct buf other = {.limit = 65536};
 	time_authority_trust(&second, &other);
 	question = (struct evidence_query){.roots_pem = buf_slice(&other), .at_us = start_us};
 	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error),
@@ -332,10 +323,9 @@ TEST_CASE(test_renewed_together)
 			renewals[i].data = &by_512[i];
 		assert_int_equal(evidence_records_renew(renewals, count, stamp, &moment, NULL), 0);
 		for (size_t i = 0; i < count; i++) {
-			ARENA_AUTO struct arena arena;
+			ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 			struct evidence_facts facts;
 			struct error error = {0};
-			arena_init(&arena, (size_t)1 << 20);
 			snprintf(name, sizeof name, "object %zu", i);
 			if (verify_data(records[i], name, start_us + 19 * MINUTE, &facts, &arena, &error) != 0)
 				fail_msg("%zu of %zu: %s", i, count, error.cause);
@@ -364,12 +354,11 @@ TEST_CASE(test_renewal_refused)
 	struct evidence_renewal both[] = {{record, NULL}, {other, &by_512}};
 	struct moment moment = {&second, start_us + 8 * MINUTE};
 	struct error error = {0};
-	BUF_AUTO struct buf token;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
 
 	assert_int_equal(evidence_records_renew(both, 2, stamp, &moment, &error), ERR_USAGE);
 	assert_int_equal(evidence_records_renew(both, 1, refuse_to_stamp, NULL, &error), ERR_AUTHORITY);
 	assert_valid(record, start_us);
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	assert_int_equal(evidence_record_next_leaf(record, NULL, &leaf), 0);
 	time_authority_stamp(&second, &leaf, start_us + 8 * MINUTE, &token);
 	struct evidence_path path = {.leaf = by_512};
@@ -406,9 +395,8 @@ TEST_CASE(test_no_room)
 
 static void write_record(const struct evidence_record *record)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 
-	buf_init(&der, EVIDENCE_RECORD_MAX);
 	assert_int_equal(evidence_record_write(record, &der), 0);
 	scratch_write("record.ers", buf_slice(&der));
 }
@@ -524,10 +512,9 @@ static void assert_never_valid(char *der, size_t size, const struct digest *dige
 	struct evidence_query question = {.roots_pem = buf_slice(&trust),
 	                                  .at_us = start_us + 13 * MINUTE};
 	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct evidence_facts facts;
 
-	arena_init(&arena, (size_t)1 << 20);
 	int result = evidence_record_parse(slice_make(der, size), &read, NULL);
 	if (!result)
 		result = evidence_record_verify(read, digests, &question, &arena, &facts, NULL);
@@ -540,14 +527,13 @@ TEST_CASE(test_every_flipped_byte)
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest by_512 = data_by(DIGEST_SHA512);
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 
 	renew(record, NULL, &second, start_us + 8 * MINUTE);
 	renew(record, &by_512, &third, start_us + 12 * MINUTE);
 	assert_valid(record, start_us + 13 * MINUTE);
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
 		digests[i] = data_by((enum digest_algorithm)i);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
 	assert_int_equal(evidence_record_write(record, &der), 0);
 	for (size_t i = 0; i < der.size; STRIDE(i)) {
 		char flip = (char)(1 << i % 8);
@@ -671,7 +657,7 @@ TEST_CASE(test_other_forms)
 	struct digest root;
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	ArchiveTimeStamp *stamp = stamp_of(record);
-	BUF_AUTO struct buf token;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
 
 	assert_int_equal(evidence_node(sorted, 3, &root), 0);
 	partial_hashtree_free(sk_PartialHashtree_pop(stamp->reduced_hashtree));
@@ -683,7 +669,6 @@ TEST_CASE(test_other_forms)
 		ASN1_OCTET_STRING_set(sk_ASN1_OCTET_STRING_value(list, i), sorted[(i + 1) % 3].bytes,
 		                      SHA256_SIZE);
 	}
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	time_authority_stamp(&first, &root, start_us, &token);
 	ASN1_STRING_set(stamp->token->value.sequence, token.data, (int)token.size);
 	set_algorithm(sk_X509_ALGOR_value(record->asn1->digest_algorithms, 0), NID_sha256, V_ASN1_NULL);
@@ -701,7 +686,7 @@ TEST_CASE(test_other_forms)
 static void set_single_lists(ArchiveTimeStamp *stamp, const struct digest *hashes, size_t count,
                              const struct digest *imprint)
 {
-	BUF_AUTO struct buf token;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
 
 	sk_PartialHashtree_pop_free(stamp->reduced_hashtree, partial_hashtree_free);
 	stamp->reduced_hashtree = sk_PartialHashtree_new_null();
@@ -712,7 +697,6 @@ static void set_single_lists(ArchiveTimeStamp *stamp, const struct digest *hashe
 		sk_ASN1_OCTET_STRING_push(list, hash);
 		sk_PartialHashtree_push(stamp->reduced_hashtree, list);
 	}
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	time_authority_stamp(&first, imprint, start_us, &token);
 	ASN1_STRING_set(stamp->token->value.sequence, token.data, (int)token.size);
 }
@@ -808,8 +792,7 @@ TEST_CASE_WITH(test_more_inside, scratch_begin, scratch_end)
 	for (int ocsp = 0; ocsp < 2; ocsp++) {
 		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 		ASN1_STRING *held = stamp_of(record)->token->value.sequence;
-		BUF_AUTO struct buf token;
-		buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+		BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
 		buf_add(&token, ASN1_STRING_get0_data(held), (size_t)ASN1_STRING_length(held));
 		if (ocsp)
 			add_ocsp(&token);
@@ -833,10 +816,9 @@ TEST_CASE(test_revocations_inside)
 	VALIDATION_SET_AUTO struct validation_set set = {0}, large = {0}, broken = {0};
 	struct timestamp_facts before, after;
 	struct error error = {0};
-	BUF_AUTO struct buf token, with;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf with = {.limit = 1 << 20};
 
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&with, 1 << 20);
 	time_authority_stamp(&first, &imprint, start_us, &token);
 	struct slice der = slice_make(list, 7);
 	assert_int_equal(validation_set_add(&set, VALIDATION_CRL, der, &error), 0);
@@ -893,10 +875,9 @@ TEST_CASE(test_completed)
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	EVIDENCE_RECORD_AUTO struct evidence_record *theirs = create_sample();
 	struct error error = {0};
-	BUF_AUTO struct buf before, after;
+	BUF_AUTO struct buf before = {.limit = EVIDENCE_RECORD_MAX};
+	BUF_AUTO struct buf after = {.limit = EVIDENCE_RECORD_MAX};
 
-	buf_init(&before, EVIDENCE_RECORD_MAX);
-	buf_init(&after, EVIDENCE_RECORD_MAX);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(
 			validation_set_add(sets[i], VALIDATION_CRL, slice_make(lists[i], 7), &error), 0);

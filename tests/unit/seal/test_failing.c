@@ -22,11 +22,9 @@ static int give_timestamp(void *context, const struct sha256 *imprint, struct bu
                           struct error *error)
 {
 	struct timestamp_facts facts;
-	BUF_AUTO struct buf asked;
-	BUF_AUTO struct buf answer;
+	BUF_AUTO struct buf asked = {.limit = TIMESTAMP_REQUEST_MAX};
+	BUF_AUTO struct buf answer = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&asked, TIMESTAMP_REQUEST_MAX);
-	buf_init(&answer, TIMESTAMP_RESPONSE_MAX);
 	int result = timestamp_request(imprint, NULL, &asked, error);
 	if (!result)
 		result = signer_timestamp(context, buf_slice(&asked), &answer, error);
@@ -124,18 +122,16 @@ static int run_verify(struct error *error)
 
 static int run_request(struct error *error)
 {
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = TIMESTAMP_REQUEST_MAX};
 
-	buf_init(&out, TIMESTAMP_REQUEST_MAX);
 	return timestamp_request(&digest, POLICY, &out, error);
 }
 
 static int run_response(struct error *error)
 {
 	struct timestamp_facts facts;
-	BUF_AUTO struct buf token;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	return timestamp_verify_response(buf_slice(&request), buf_slice(&response),
 	                                 signer_timestamp_roots(signer), NULL, &token, &facts, error);
 }
@@ -143,9 +139,8 @@ static int run_response(struct error *error)
 static int run_certificates(struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = (size_t)1 << 20};
 
-	buf_init(&out, (size_t)1 << 20);
 	int result = certificates_read(signer_trust(signer), &certificates, error);
 	if (!result) {
 		assert_int_equal(sk_X509_num(certificates), 2); /* none was omitted */
@@ -208,9 +203,8 @@ static void prepare_record(void)
 static int run_record(struct error *error)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 
-	buf_init(&der, EVIDENCE_RECORD_MAX);
 	int result = make_record(&record, error);
 	if (!result)
 		result = evidence_records_renew(&(struct evidence_renewal){record, NULL}, 1, give_renewal,
@@ -228,10 +222,9 @@ static int run_verify_record(struct error *error)
 	struct evidence_query question = {.roots_pem = signer_timestamp_roots(signer),
 	                                  .at_us = clock_now_us()};
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct evidence_facts facts;
 
-	arena_init(&arena, (size_t)1 << 20);
 	int result = evidence_record_parse(buf_slice(&record_der), &record, error);
 	return result ? result : evidence_record_verify(record, data, &question, &arena, &facts, error);
 }

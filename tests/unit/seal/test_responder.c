@@ -24,9 +24,8 @@ static X509 *certificate_of(const char *name)
 
 static int ask(struct signer *signer, X509 *certificate, X509 *issuer, struct buf *answer)
 {
-	BUF_AUTO struct buf request;
+	BUF_AUTO struct buf request = {.limit = RESPONDER_REQUEST_MAX};
 
-	buf_init(&request, RESPONDER_REQUEST_MAX);
 	buf_clear(answer);
 	assert_int_equal(revocation_ocsp_request(certificate, issuer, &request, NULL), 0);
 	return signer_ocsp(signer, buf_slice(&request), answer, NULL);
@@ -36,9 +35,8 @@ static int ask(struct signer *signer, X509 *certificate, X509 *issuer, struct bu
 TEST_CASE(test_answers)
 {
 	struct signer *signer = development_signer();
-	BUF_AUTO struct buf answer;
+	BUF_AUTO struct buf answer = {.limit = REVOCATION_OCSP_MAX};
 
-	buf_init(&answer, REVOCATION_OCSP_MAX);
 	for (int i = 0; i < 2; i++) {
 		char name[64];
 		struct revocation_facts facts;
@@ -76,14 +74,13 @@ TEST_CASE(test_answers)
 TEST_CASE(test_refuses)
 {
 	struct signer *signer = development_signer();
-	BUF_AUTO struct buf answer;
+	BUF_AUTO struct buf answer = {.limit = REVOCATION_OCSP_MAX};
 	struct revocation_facts facts;
 	X509 *root = certificate_of("signer/report-root.pem");
 	X509 *other_root = certificate_of("signer/timestamp-root.pem");
 	X509 *certificate = certificate_of("signer/report.pem");
 	X509 *stranger = X509_dup(certificate);
 
-	buf_init(&answer, REVOCATION_OCSP_MAX);
 	ASN1_INTEGER_set(X509_get_serialNumber(stranger), 7);
 	assert_int_equal(ask(signer, stranger, root, &answer), 0);
 	assert_int_equal(revocation_check_ocsp(buf_slice(&answer), stranger, root, &facts, NULL, NULL),
@@ -142,12 +139,10 @@ TEST_CASE(test_client)
 static int give_timestamp(void *context, const struct sha256 *imprint, struct buf *out,
                           struct error *error)
 {
-	BUF_AUTO struct buf request;
-	BUF_AUTO struct buf response;
+	BUF_AUTO struct buf request = {.limit = TIMESTAMP_REQUEST_MAX};
+	BUF_AUTO struct buf response = {.limit = TIMESTAMP_RESPONSE_MAX};
 	struct slice token;
 
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
-	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
 	int result = timestamp_request(imprint, NULL, &request, error);
 	if (!result)
 		result = signer_timestamp(context, buf_slice(&request), &response, error);
@@ -191,10 +186,9 @@ TEST_CASE(test_former_roots)
 		"rm signer/timestamp-responder.pem signer/timestamp.pem",
 	};
 	struct sha256 digest = sha256_of("x", 1);
-	BUF_AUTO struct buf answer;
+	BUF_AUTO struct buf answer = {.limit = REVOCATION_OCSP_MAX};
 	struct buf signatures[4];
 
-	buf_init(&answer, REVOCATION_OCSP_MAX);
 	assert_int_equal(scratch_run("rm -rf signer"), 0);
 	struct signer *signer = development_signer();
 	sign(signer, &digest, &signatures[0]);

@@ -72,9 +72,8 @@ static struct pki_ocsp usual_ocsp(void)
 static int check_crl(const struct pki_crl *wanted, struct revocation_facts *facts,
                      struct error *error)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = REVOCATION_CRL_MAX * 2};
 
-	buf_init(&der, REVOCATION_CRL_MAX * 2);
 	pki_crl(&der, wanted);
 	error_clear(error);
 	return revocation_check_crl(buf_slice(&der), leaf.certificate, root.certificate, facts, error);
@@ -83,10 +82,9 @@ static int check_crl(const struct pki_crl *wanted, struct revocation_facts *fact
 static int check_ocsp(const struct pki_ocsp *wanted, struct revocation_facts *facts,
                       struct error *error)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = REVOCATION_OCSP_MAX * 2};
 	X509 *asked = NULL;
 
-	buf_init(&der, REVOCATION_OCSP_MAX * 2);
 	pki_ocsp(&der, wanted);
 	error_clear(error);
 	int result = revocation_check_ocsp(buf_slice(&der), leaf.certificate, root.certificate, facts,
@@ -377,11 +375,10 @@ static void attack(struct buf *der, enum validation_kind kind)
 
 TEST_CASE(test_damage)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = REVOCATION_OCSP_MAX};
 	struct pki_ocsp ocsp = usual_ocsp();
 	struct pki_crl crl = usual_crl();
 
-	buf_init(&der, REVOCATION_OCSP_MAX);
 	pki_ocsp(&der, &ocsp);
 	attack(&der, VALIDATION_OCSP);
 	crl.revoked = leaf.certificate;
@@ -393,9 +390,8 @@ TEST_CASE(test_damage)
 
 TEST_CASE(test_request)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = 4096};
 
-	buf_init(&der, 4096);
 	assert_int_equal(revocation_ocsp_request(leaf.certificate, root.certificate, &der, NULL), 0);
 	const unsigned char *position = (const unsigned char *)der.data;
 	OCSP_REQUEST *request = d2i_OCSP_REQUEST(NULL, &position, (long)der.size);
@@ -449,18 +445,16 @@ TEST_CASE(test_sources)
 
 static void add_crl(struct validation_set *set, const struct pki_crl *wanted)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = REVOCATION_CRL_MAX};
 
-	buf_init(&der, REVOCATION_CRL_MAX);
 	pki_crl(&der, wanted);
 	assert_int_equal(validation_set_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
 }
 
 static void add_ocsp(struct validation_set *set, const struct pki_ocsp *wanted)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = REVOCATION_OCSP_MAX};
 
-	buf_init(&der, REVOCATION_OCSP_MAX);
 	pki_ocsp(&der, wanted);
 	assert_int_equal(validation_set_add(set, VALIDATION_OCSP, buf_slice(&der), NULL), 0);
 }
@@ -469,13 +463,12 @@ static void add_ocsp(struct validation_set *set, const struct pki_ocsp *wanted)
 static struct revocation_verdict judge(const struct validation_set *set, int64_t time_us,
                                        bool is_self_dated)
 {
-	BUF_AUTO struct buf pem;
+	BUF_AUTO struct buf pem = {.limit = 65536};
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = time_us, .is_self_dated = is_self_dated};
 	struct error error = {0};
 	size_t count = 0;
 
-	buf_init(&pem, 65536);
 	pki_path(&pem, (const struct pki_identity *[]){&leaf, &root}, 2);
 	if (revocation_judge(buf_slice(&pem), set, &at, verdicts, &count, &error) != 0)
 		fail_msg("%s", error.cause);
@@ -612,10 +605,9 @@ TEST_CASE(test_after_the_end)
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = noon_us - 2 * HOUR_US};
 	struct pki_crl crl = usual_crl();
-	BUF_AUTO struct buf pem;
+	BUF_AUTO struct buf pem = {.limit = 65536};
 	size_t count;
 
-	buf_init(&pem, 65536);
 	pki_path(&pem, (const struct pki_identity *[]){&ended, &root}, 2);
 	add_crl(&set, &crl);
 	assert_int_equal(revocation_judge(buf_slice(&pem), &set, &at, verdicts, &count, NULL), 0);
@@ -635,11 +627,10 @@ TEST_CASE(test_path)
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = noon_us};
 	struct error error = {0};
-	BUF_AUTO struct buf pem;
+	BUF_AUTO struct buf pem = {.limit = 65536};
 	struct pki_crl crl = usual_crl();
 	size_t count = 0;
 
-	buf_init(&pem, 65536);
 	crl.issuer = &sub;
 	add_crl(&set, &crl);
 	pki_path(&pem, (const struct pki_identity *[]){&below, &sub, &root}, 3);

@@ -19,9 +19,8 @@ static enum revocation_cache_state get(struct revocation_cache *cache,
                                        const struct revocation_request *question, int64_t time_us,
                                        int64_t now_us)
 {
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = REVOCATION_CACHE_BYTES_MAX};
 
-	buf_init(&out, REVOCATION_CACHE_BYTES_MAX);
 	enum revocation_cache_state kept = revocation_cache_get(cache, question, time_us, now_us, &out);
 	assert_true((out.size > 0) == (kept != REVOCATION_CACHE_MISS));
 	return kept;

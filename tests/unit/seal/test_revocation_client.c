@@ -504,9 +504,8 @@ TEST_CASE(test_huge_list)
 TEST_CASE(test_too_much_for_a_signature)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = 65536};
 
-	buf_init(&der, 65536);
 	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	publish_crl(&crl_place, now_us() - HOUR_US, 360000);
 	assert_in_range(crl_place.answer.size, (size_t)9 << 20, REVOCATION_CRL_MAX);
@@ -529,13 +528,12 @@ TEST_CASE(test_too_much_for_a_signature)
 TEST_CASE(test_what_is_needed_alone)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = 65536};
 	enum level level;
 	char cause[LEVEL_CAUSE_SIZE];
 	struct error error = {0};
 	struct level_request wanted = {buf_slice(&path), {0}, now_us(), false};
 
-	buf_init(&der, 65536);
 	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	wanted.authority = buf_slice(&der);
 	struct level_proof proof = {
@@ -559,8 +557,7 @@ TEST_CASE(test_what_is_needed_alone)
 	bool is_published = false;
 	assert_int_equal(level_is_published(&proof, &is_published, &error), 0);
 	assert_true(is_published);
-	BUF_AUTO struct buf nowhere;
-	buf_init(&nowhere, 65536);
+	BUF_AUTO struct buf nowhere = {.limit = 65536};
 	pki_ders(&nowhere, (const struct pki_identity *[]){&silent, &root}, 2);
 	proof.signer = proof.authority = buf_slice(&nowhere);
 	assert_int_equal(level_is_published(&proof, &is_published, &error), 0);
@@ -573,13 +570,12 @@ TEST_CASE(test_what_is_needed_alone)
 TEST_CASE(test_what_says_more_stays)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = 65536};
 	enum level level;
 	char cause[LEVEL_CAUSE_SIZE];
 	struct error error = {0};
 	struct level_request wanted = {buf_slice(&path), {0}, now_us(), true};
 
-	buf_init(&der, 65536);
 	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	wanted.authority = buf_slice(&der);
 	publish_ocsp(&checked, V_OCSP_CERTSTATUS_GOOD, now_us());
@@ -597,13 +593,12 @@ TEST_CASE(test_what_says_more_stays)
 TEST_CASE(test_what_one_path_brings_counts_for_the_other)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = 65536};
 	enum level level;
 	char cause[LEVEL_CAUSE_SIZE];
 	struct error error = {0};
 	struct level_request wanted = {buf_slice(&path), {0}, now_us(), false};
 
-	buf_init(&der, 65536);
 	pki_ders(&der, (const struct pki_identity *[]){&checked, &root}, 2);
 	wanted.authority = buf_slice(&der);
 	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, now_us() - HOUR_US);

@@ -89,9 +89,8 @@ static int judge_answer(void)
 
 static int request(void)
 {
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 4096};
 
-	buf_init(&out, 4096);
 	return revocation_ocsp_request(leaf.certificate, root.certificate, &out, NULL);
 }
 

@@ -65,16 +65,14 @@ static struct pki_ocsp answer_of(const struct pki_identity *responder)
 
 static void add_crl(struct validation_set *set, const struct pki_crl *wanted)
 {
-	BUF_AUTO struct buf der;
-	buf_init(&der, 1 << 20);
+	BUF_AUTO struct buf der = {.limit = 1 << 20};
 	pki_crl(&der, wanted);
 	assert_int_equal(validation_set_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
 }
 
 static void add_answer(struct validation_set *set, const struct pki_ocsp *wanted)
 {
-	BUF_AUTO struct buf der;
-	buf_init(&der, 1 << 20);
+	BUF_AUTO struct buf der = {.limit = 1 << 20};
 	pki_ocsp(&der, wanted);
 	assert_int_equal(validation_set_add(set, VALIDATION_OCSP, buf_slice(&der), NULL), 0);
 }

@@ -26,9 +26,8 @@ TEST_CASE(test_bytes)
 {
 	struct seal_document document = sample();
 	struct sha256 previous;
-	BUF_AUTO struct buf text;
+	BUF_AUTO struct buf text = {.limit = SEAL_DOCUMENT_MAX};
 
-	buf_init(&text, SEAL_DOCUMENT_MAX);
 	seal_document_write(&document, &text);
 	assert_string_equal(
 		text.data,
@@ -55,9 +54,8 @@ TEST_CASE(test_digest)
 {
 	struct seal_document document = sample();
 	char hex[65];
-	BUF_AUTO struct buf scratch_buf;
+	BUF_AUTO struct buf scratch_buf = {.limit = SEAL_DOCUMENT_MAX};
 
-	buf_init(&scratch_buf, SEAL_DOCUMENT_MAX);
 	buf_add_text(&scratch_buf, "left over");
 	struct sha256 digest = seal_document_digest(&document, &scratch_buf);
 	hex_encode(digest.bytes, SHA256_SIZE, hex);
@@ -69,13 +67,10 @@ TEST_CASE(test_is_canonical)
 {
 	struct seal_document document = sample();
 	struct json *json = NULL;
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf text;
-	BUF_AUTO struct buf canonical;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 16};
+	BUF_AUTO struct buf text = {.limit = SEAL_DOCUMENT_MAX};
+	BUF_AUTO struct buf canonical = {.limit = SEAL_DOCUMENT_MAX};
 
-	arena_init(&arena, 1 << 16);
-	buf_init(&text, SEAL_DOCUMENT_MAX);
-	buf_init(&canonical, SEAL_DOCUMENT_MAX);
 	seal_document_write(&document, &text);
 	assert_int_equal(json_parse(&arena, buf_slice(&text), NULL, &json, NULL), 0);
 	json_canonical(json, &canonical);
@@ -175,10 +170,8 @@ TEST_CASE(test_read)
 	struct seal_document document = sample(), read;
 	struct sha256 previous = sha256_of("token", 5);
 	document.previous_token_hash = &previous;
-	BUF_AUTO struct buf text;
-	BUF_AUTO struct buf again;
-	buf_init(&text, SEAL_DOCUMENT_MAX + 1);
-	buf_init(&again, SEAL_DOCUMENT_MAX);
+	BUF_AUTO struct buf text = {.limit = SEAL_DOCUMENT_MAX + 1};
+	BUF_AUTO struct buf again = {.limit = SEAL_DOCUMENT_MAX};
 	seal_document_write(&document, &text);
 	assert_int_equal(read_back(buf_slice(&text), &read), OK);
 	assert_null(read.previous_seal_hash);
@@ -224,8 +217,7 @@ TEST_CASE(test_too_long)
 {
 	static char id[2 * READ_MEMORY];
 	struct seal_document document = sample(), read;
-	BUF_AUTO struct buf text;
-	buf_init(&text, 4 * READ_MEMORY);
+	BUF_AUTO struct buf text = {.limit = 4 * READ_MEMORY};
 	seal_document_write(&document, &text);
 	size_t room = SEAL_DOCUMENT_MAX - (text.size - strlen(document.segment_id));
 	memset(id, 'x', sizeof id - 1);

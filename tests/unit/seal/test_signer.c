@@ -38,9 +38,8 @@ static void make_attributes(struct signer *signer, int64_t signing_time_us, stru
 	struct cms_signing signing = {.certificates_pem = signer_certificates(signer),
 	                              .sign = keep_attributes,
 	                              .sign_context = ret};
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 65536};
 
-	buf_init(&out, 65536);
 	assert_int_equal(cms_create(&digest, signing_time_us, &signing, &out, NULL), ERR_REFUSED);
 	assert_true(ret->size > 0);
 }
@@ -110,9 +109,8 @@ TEST_CASE(test_files)
 TEST_CASE(test_signs)
 {
 	struct signer *signer = development_signer();
-	BUF_AUTO struct buf signature;
+	BUF_AUTO struct buf signature = {.limit = 4096};
 
-	buf_init(&signature, 4096);
 	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &signature, NULL), 0);
 	scratch_write("signed", set);
 	scratch_write("signature", buf_slice(&signature));
@@ -130,15 +128,11 @@ TEST_CASE(test_log)
 	struct sha256 imprint = sha256_of("x", 1);
 	struct sha256 digest = sha256_of(set.data, set.size);
 	static const char *const purposes[] = {"archive", "report", "timestamp"};
-	BUF_AUTO struct buf out;
-	BUF_AUTO struct buf certificates;
-	BUF_AUTO struct buf request;
-	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf out = {.limit = 1 << 20};
+	BUF_AUTO struct buf certificates = {.limit = 1 << 20};
+	BUF_AUTO struct buf request = {.limit = TIMESTAMP_REQUEST_MAX};
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 
-	buf_init(&out, 1 << 20);
-	buf_init(&certificates, 1 << 20);
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
-	arena_init(&arena, 1 << 20);
 	unlink(scratch_path("signer/signer.log"));
 	struct signer *signer = development_signer();
 	assert_int_equal(signer_sign(signer, SIGNER_ARCHIVE, set, &out, NULL), 0);
@@ -213,9 +207,8 @@ TEST_CASE(test_a_failing_key_is_logged)
 static void assert_declined(struct signer *signer, struct slice bytes, const char *cause)
 {
 	struct error error = {0};
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 4096};
 
-	buf_init(&out, 4096);
 	assert_int_equal(signer_sign(signer, SIGNER_REPORT, bytes, &out, &error), ERR_REFUSED);
 	if (!strstr(error.cause, cause))
 		fail_msg("%s instead of %s", error.cause, cause);
@@ -232,10 +225,9 @@ TEST_CASE(test_refuses)
 	                                     {"\x31\x80\x00\x00", 4},
 	                                     {"\x31\x05\x02\x03\x01\x02\x03", 7}};
 	static char large[SIGNER_BYTES_MAX + 1];
-	BUF_AUTO struct buf out, longer;
+	BUF_AUTO struct buf out = {.limit = 4096};
+	BUF_AUTO struct buf longer = {.limit = 4096};
 
-	buf_init(&out, 4096);
-	buf_init(&longer, 4096);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_declined(signer, wrong[i], "not a DER SET");
 	buf_add_slice(&longer, set);
@@ -275,10 +267,9 @@ TEST_CASE(test_signs_only_what_cms_create_makes)
 	struct signer_options options = {.development = true};
 	struct signer *stranger = NULL;
 	char directory[256];
-	BUF_AUTO struct buf copy, out;
+	BUF_AUTO struct buf copy = {.limit = 4096};
+	BUF_AUTO struct buf out = {.limit = 4096};
 
-	buf_init(&copy, 4096);
-	buf_init(&out, 4096);
 	/* id-data as the signed content: TSTInfo, signedData. */
 	assert_declined(signer,
 	                altered(&copy, BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01"),
@@ -317,8 +308,7 @@ TEST_CASE(test_is_confined)
 	            (int)child_pid());
 	snprintf(command, sizeof command, "ls /proc/%d/fd | tr '\\n' ' ' > fds", (int)child_pid());
 	scratch_run("%s", command);
-	BUF_AUTO struct buf out;
-	buf_init(&out, 4096);
+	BUF_AUTO struct buf out = {.limit = 4096};
 	scratch_read("confined", &out);
 	assert_string_equal(out.data, "NoNewPrivs:1Seccomp:2");
 	if (geteuid() == 0) { /* not readable for other users */
@@ -433,9 +423,8 @@ TEST_CASE(test_full_log_passes)
 	struct error error = {0};
 	struct stat before, after;
 	struct rlimit limit;
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 4096};
 
-	buf_init(&out, 4096);
 	assert_int_equal(stat(scratch_path("signer/signer.log"), &before), 0);
 	limit = (struct rlimit){(rlim_t)before.st_size + 40, RLIM_INFINITY};
 	assert_int_equal(prlimit(child_pid(), RLIMIT_FSIZE, &limit, NULL), 0);
@@ -468,9 +457,8 @@ TEST_CASE(test_standstill)
 {
 	struct signer *signer = development_signer();
 	struct error error = {0};
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 4096};
 
-	buf_init(&out, 4096);
 	assert_int_equal(signer_ready(signer, NULL), 0);
 	kill(child_pid(), SIGSTOP);
 	assert_false(signer_has_ended(signer));
@@ -487,9 +475,8 @@ TEST_CASE(test_log_is_no_link)
 {
 	struct signer *signer = NULL;
 	struct error error = {0};
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 4096};
 
-	buf_init(&out, 4096);
 	scratch_run("mkdir linked && ln -s ../elsewhere linked/signer.log");
 	struct signer_options options = {.directory = scratch_path("linked"), .development = true};
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
@@ -500,9 +487,8 @@ TEST_CASE(test_death)
 {
 	struct signer *signer = development_signer();
 	struct error error = {0};
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out = {.limit = 4096};
 
-	buf_init(&out, 4096);
 	kill(child_pid(), SIGINT);
 	kill(child_pid(), SIGTERM);
 	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, NULL), 0);
@@ -617,8 +603,7 @@ TEST_CASE(test_many_stores)
 static void *sign_often(void *context)
 {
 	for (int i = 0; i < 20; i++) {
-		BUF_AUTO struct buf out;
-		buf_init(&out, 4096);
+		BUF_AUTO struct buf out = {.limit = 4096};
 		if (signer_sign(context, SIGNER_REPORT, set, &out, NULL) != 0 || out.size < 60)
 			return "failed";
 	}

@@ -101,11 +101,9 @@ TEST_CASE(test_openssl_agrees)
 
 TEST_CASE(test_request)
 {
-	BUF_AUTO struct buf one;
-	BUF_AUTO struct buf other;
+	BUF_AUTO struct buf one = {.limit = TIMESTAMP_REQUEST_MAX};
+	BUF_AUTO struct buf other = {.limit = TIMESTAMP_REQUEST_MAX};
 
-	buf_init(&one, TIMESTAMP_REQUEST_MAX);
-	buf_init(&other, TIMESTAMP_REQUEST_MAX);
 	assert_int_equal(timestamp_request(&imprint, "1.2.3.4", &one, NULL), 0);
 	assert_int_equal(timestamp_request(&imprint, "1.2.3.4", &other, NULL), 0);
 	assert_int_equal(one.size, other.size);
@@ -123,8 +121,7 @@ TEST_CASE(test_other_algorithms)
 
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++) {
 		struct digest digest = digest_by((enum digest_algorithm)i, "sample", 6);
-		BUF_AUTO struct buf asked;
-		buf_init(&asked, TIMESTAMP_REQUEST_MAX);
+		BUF_AUTO struct buf asked = {.limit = TIMESTAMP_REQUEST_MAX};
 		assert_int_equal(timestamp_request_over(&digest, NULL, &asked, NULL), 0);
 		scratch_write("other.tsq", buf_slice(&asked));
 		assert_int_equal(
@@ -176,9 +173,8 @@ TEST_CASE(test_response_against_request)
 {
 	struct error error = {0};
 	struct sha256 other_imprint = sha256_of("other", 5);
-	BUF_AUTO struct buf other;
+	BUF_AUTO struct buf other = {.limit = TIMESTAMP_REQUEST_MAX};
 
-	buf_init(&other, TIMESTAMP_REQUEST_MAX);
 	assert_int_equal(timestamp_request(&imprint, NULL, &other, NULL), 0);
 	assert_refused(verify_against(buf_slice(&other), roots, &error), &error, "nonce");
 	buf_clear(&other);
@@ -199,11 +195,9 @@ TEST_CASE(test_not_granted)
 {
 	struct timestamp_facts facts;
 	struct error error = {0};
-	BUF_AUTO struct buf asked;
-	BUF_AUTO struct buf answer;
+	BUF_AUTO struct buf asked = {.limit = TIMESTAMP_REQUEST_MAX};
+	BUF_AUTO struct buf answer = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&asked, TIMESTAMP_REQUEST_MAX);
-	buf_init(&answer, TIMESTAMP_RESPONSE_MAX);
 	assert_int_equal(timestamp_request(&imprint, "1.2.3.4", &asked, NULL), 0);
 	assert_int_equal(signer_timestamp(signer, buf_slice(&asked), &answer, NULL), 0);
 	assert_refused(timestamp_verify_response(buf_slice(&asked), buf_slice(&answer), roots, NULL,
@@ -438,9 +432,8 @@ static void sign_again(SignedContent *content, enum forgery forgery)
 	unsigned char signature[128];
 	size_t signature_size = sizeof signature;
 	unsigned int size;
-	BUF_AUTO struct buf attributes;
+	BUF_AUTO struct buf attributes = {.limit = 65536};
 
-	buf_init(&attributes, 65536);
 	EVP_Digest(ASN1_STRING_get0_data(inside), (size_t)ASN1_STRING_length(inside), value, &size,
 	           digest, NULL);
 	drop_attribute(info, NID_pkcs9_messageDigest);
@@ -509,9 +502,8 @@ TEST_CASE(test_forgeries)
 	};
 	struct timestamp_facts facts;
 	struct error error = {0};
-	BUF_AUTO struct buf forged;
+	BUF_AUTO struct buf forged = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&forged, TIMESTAMP_RESPONSE_MAX);
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		forge(good[i], &forged);
 		if (timestamp_verify_token(buf_slice(&forged), &imprint, roots, &facts, &error) != 0 ||
@@ -582,12 +574,10 @@ TEST_CASE(test_signers)
 		{EC, GOOD_USAGE, "-cades -md sha1", "digest algorithm"},
 		{EC, GOOD_USAGE, "-cades -keyid", "does not parse"},
 	};
-	BUF_AUTO struct buf made;
-	BUF_AUTO struct buf root;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf root = {.limit = 65536};
 	struct timestamp_facts facts;
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&root, 65536);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct error error = {0};
 		assert_int_equal(sign_with_openssl(cases[i].key, cases[i].extensions, cases[i].options), 0);
@@ -608,11 +598,9 @@ TEST_CASE(test_another_root_inside)
 {
 	struct timestamp_facts facts;
 	struct error error = {0};
-	BUF_AUTO struct buf made;
-	BUF_AUTO struct buf root;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf root = {.limit = 65536};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&root, 65536);
 	assert_int_equal(sign_with_openssl(EC, GOOD_USAGE, "-cades"), 0);
 	scratch_read("made.tst", &made);
 	assert_int_equal(scratch_run("openssl req -x509 -config openssl.cnf -extensions ca -key ca.key "

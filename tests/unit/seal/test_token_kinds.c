@@ -154,11 +154,9 @@ static void read_der(const char *name, struct buf *out)
 static int verify(struct slice token, const char *known, struct buf *complete,
                   struct timestamp_facts *facts, struct error *error)
 {
-	BUF_AUTO struct buf roots;
-	BUF_AUTO struct buf beside;
+	BUF_AUTO struct buf roots = {.limit = 65536};
+	BUF_AUTO struct buf beside = {.limit = 65536};
 
-	buf_init(&roots, 65536);
-	buf_init(&beside, 65536);
 	scratch_read("root.pem", &roots);
 	if (known)
 		read_der(known, &beside);
@@ -203,9 +201,8 @@ TEST_CASE(test_algorithms)
 		{"weak.key", "-md sha256", "certificate path"},
 		{"weak.key", "-md sha256 " PSS, "certificate path"},
 	};
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct timestamp_facts facts;
@@ -224,9 +221,8 @@ TEST_CASE(test_algorithms)
 TEST_CASE(test_no_accuracy)
 {
 	struct timestamp_facts facts;
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	write_info(false);
 	make_token(P256, "", "-certfile path.pem", &made);
 	assert_int_equal(verify(buf_slice(&made), NULL, NULL, &facts, NULL), 0);
@@ -278,9 +274,8 @@ TEST_CASE(test_name)
 		{"DNS:other.example", "tsa in the TSTInfo, (no directory name)"},
 		{"URI:time.example", "tsa in the TSTInfo"},
 	};
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct timestamp_facts facts;
 		struct error error = {0};
@@ -308,9 +303,8 @@ TEST_CASE(test_extensions)
 		{"DER:0500", NULL},
 		{"critical,DER:0500", "the TSTInfo has an unknown critical extension, 1.2.3.4"},
 	};
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct timestamp_facts facts;
 		struct error error = {0};
@@ -328,9 +322,8 @@ TEST_CASE(test_two_signers)
 {
 	struct timestamp_facts facts;
 	struct error error = {0};
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	make_token(P256, "-signer stranger.pem -inkey stranger.key", "-certfile path.pem", &made);
 	assert_refused(verify(buf_slice(&made), NULL, NULL, &facts, &error), &error, "one signer");
@@ -353,13 +346,10 @@ TEST_CASE(test_certificates)
 		{"", "other.pem", "certificate path"},
 		{"-certfile other.pem", "stranger.pem", "certificate path"},
 	};
-	BUF_AUTO struct buf made;
-	BUF_AUTO struct buf complete;
-	BUF_AUTO struct buf wanted;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf complete = {.limit = 65536};
+	BUF_AUTO struct buf wanted = {.limit = 65536};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&complete, 65536);
-	buf_init(&wanted, 65536);
 	write_info(true);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct timestamp_facts facts;
@@ -407,12 +397,11 @@ TEST_CASE(test_other_certificates)
 		{0xa4, 3, "does not parse"},
 		{0x31, 3, "does not parse"},
 	};
-	BUF_AUTO struct buf made, path, choice, complete;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf path = {.limit = 65536};
+	BUF_AUTO struct buf choice = {.limit = 256};
+	BUF_AUTO struct buf complete = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&path, 65536);
-	buf_init(&choice, 256);
-	buf_init(&complete, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct timestamp_facts facts;
@@ -451,9 +440,8 @@ TEST_CASE(test_own_have_no_others)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	struct error error = {0};
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	make_token(P256, "", "", &made);
 	assert_int_equal(signed_content_parse(buf_slice(&made), &content, &error), 0);
@@ -469,9 +457,8 @@ TEST_CASE(test_damaged_certificate)
 {
 	struct timestamp_facts facts;
 	struct error error = {0};
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	make_token(P256, "", "-certfile many.pem", &made);
 	char *found = NULL;
@@ -488,13 +475,11 @@ TEST_CASE(test_unsigned)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	struct timestamp_facts facts;
-	BUF_AUTO struct buf made;
-	BUF_AUTO struct buf list;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf list = {.limit = 65536};
 	ASN1_TYPE *revocation = ASN1_TYPE_new();
 	ASN1_STRING *der = ASN1_STRING_new();
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&list, 65536);
 	write_info(true);
 	make_token(P256, "", "-certfile path.pem", &made);
 	assert_int_equal(signed_content_parse(buf_slice(&made), &content, NULL), 0);
@@ -525,9 +510,8 @@ TEST_CASE(test_ocsp_inside)
 {
 	static const unsigned char response[] = "\xa1\x0f\x06\x08\x2b\x06\x01\x05\x05\x07\x10\x02"
 											"\x30\x03\x0a\x01\x06";
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	for (int version = 3; version <= 5; version++) {
 		SIGNED_CONTENT_AUTO SignedContent *content = NULL;
@@ -583,10 +567,9 @@ static void make_token_that_names_all(struct buf *out)
 static void set_certificates(const char *name, struct buf *token)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = 65536};
 	const unsigned char *position, *end;
 
-	buf_init(&der, 65536);
 	assert_int_equal(signed_content_parse_ber(buf_slice(token), &content, NULL), 0);
 	STACK_OF(CertificateChoice) *choices = content->data->choices;
 	X509 *own = signed_content_certificate(content);
@@ -618,10 +601,9 @@ TEST_CASE(test_more_named_than_there)
 		/* The same name and key, but not the named certificate. */
 		{"again.pem", "signing-certificate"},
 	};
-	BUF_AUTO struct buf token, made;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	assert_int_equal(
 		scratch_run("openssl x509 -req -days 9 -extfile openssl.cnf -in middle.csr -CA "
 	                "root.pem -CAkey root.key -set_serial 22 -extensions ca -out "
@@ -664,9 +646,8 @@ TEST_CASE(test_pss_parameters)
 		{"\xa2\x03\x02\x01\x20", "\xa2\x03\x02\x01\x1f", 5, "does not fit"},
 	};
 	struct timestamp_facts facts;
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct error error = {0};
@@ -692,9 +673,8 @@ TEST_CASE(test_flipped_bits)
 		{RSA, "-md sha256 " PSS, "-certfile path.pem"},
 		{P256, "-md sha256 -stream", "-certfile path.pem"},
 	};
-	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
 	write_info(false);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct timestamp_facts facts;
@@ -712,12 +692,10 @@ TEST_CASE(test_flipped_bits)
 /* Everything after the token in a BER response is removed, and the signed bytes are unchanged. */
 TEST_CASE(test_response_ends_with_token)
 {
-	BUF_AUTO struct buf made;
-	BUF_AUTO struct buf response;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf response = {.limit = TIMESTAMP_RESPONSE_MAX};
 	struct slice token;
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	make_token(P256, "-stream", "-certfile path.pem", &made);
 	assert_int_equal((unsigned char)made.data[1], 0x80);
@@ -747,16 +725,12 @@ TEST_CASE(test_response_ends_with_token)
 TEST_CASE(test_completed)
 {
 	struct timestamp_facts facts;
-	BUF_AUTO struct buf made;
-	BUF_AUTO struct buf path;
-	BUF_AUTO struct buf complete;
-	BUF_AUTO struct buf again;
+	BUF_AUTO struct buf made = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf path = {.limit = 65536};
+	BUF_AUTO struct buf complete = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf again = {.limit = TIMESTAMP_RESPONSE_MAX};
 	char hex[65];
 
-	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&path, 65536);
-	buf_init(&complete, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&again, TIMESTAMP_RESPONSE_MAX);
 	write_info(true);
 	make_token(P256, "-stream", "", &made);
 	hex_encode(imprint.bytes, SHA256_SIZE, hex);

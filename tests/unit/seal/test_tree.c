@@ -190,10 +190,8 @@ TEST_CASE(test_json)
 		assert_int_equal(tree_build(leaves, count, &tree), 0);
 		for (size_t i = 0; i < count; i++) {
 			struct tree_proof proof;
-			ARENA_AUTO struct arena arena;
-			BUF_AUTO struct buf text;
-			arena_init(&arena, 1 << 20);
-			buf_init(&text, 65536);
+			ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+			BUF_AUTO struct buf text = {.limit = 65536};
 			struct json_writer writer = {.out = &text};
 			tree_prove(tree, i, &proof);
 			tree_proof_write(&proof, &writer, NULL);

@@ -34,11 +34,10 @@ static int forget(void **state)
 
 TEST_CASE(test_a_path_is_valid_while_all_of_it_is)
 {
-	BUF_AUTO struct buf pem;
+	BUF_AUTO struct buf pem = {.limit = 65536};
 	struct certificate_facts facts;
 	int64_t from_us, until_us;
 
-	buf_init(&pem, 65536);
 	pki_path(&pem, (const struct pki_identity *[]){&leaf, &root}, 2);
 	assert_int_equal(trust_describe_path(buf_slice(&pem), &facts, &from_us, &until_us, &error), 0);
 	assert_string_equal(facts.subject, "CN=Leaf");
@@ -54,13 +53,10 @@ TEST_CASE(test_a_path_is_valid_while_all_of_it_is)
 
 TEST_CASE(test_a_path_of_der_becomes_pem)
 {
-	BUF_AUTO struct buf der;
-	BUF_AUTO struct buf pem;
-	BUF_AUTO struct buf wanted;
+	BUF_AUTO struct buf der = {.limit = 65536};
+	BUF_AUTO struct buf pem = {.limit = 65536};
+	BUF_AUTO struct buf wanted = {.limit = 65536};
 
-	buf_init(&der, 65536);
-	buf_init(&pem, 65536);
-	buf_init(&wanted, 65536);
 	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	pki_path(&wanted, (const struct pki_identity *[]){&leaf, &root}, 2);
 	assert_int_equal(trust_path_to_pem(buf_slice(&der), &pem, &error), 0);
@@ -70,13 +66,10 @@ TEST_CASE(test_a_path_of_der_becomes_pem)
 
 TEST_CASE(test_roots_are_added_once)
 {
-	BUF_AUTO struct buf pem;
-	BUF_AUTO struct buf alone;
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf pem = {.limit = 65536};
+	BUF_AUTO struct buf alone = {.limit = 65536};
+	BUF_AUTO struct buf out = {.limit = 65536};
 
-	buf_init(&pem, 65536);
-	buf_init(&alone, 65536);
-	buf_init(&out, 65536);
 	pki_path(&pem, (const struct pki_identity *[]){&leaf, &root}, 2);
 	pki_path(&alone, (const struct pki_identity *[]){&root}, 1);
 	assert_int_equal(trust_add_roots(buf_slice(&pem), &out, &error), 0);

@@ -35,8 +35,7 @@ static struct event sample_event(void)
 
 static void is_written(const struct event *event, const char *expected)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 4096);
+	BUF_AUTO struct buf out = {.limit = 4096};
 	event_json(event, &out);
 	assert_int_equal(buf_check(&out), OK);
 	assert_string_equal(out.data, expected);

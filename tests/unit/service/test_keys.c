@@ -239,8 +239,7 @@ static void is_known_until(const char *key, int expected, int64_t end_us)
 
 static int64_t last_used(void)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct key_list list;
 	assert_int_equal(store_list_keys(sample.store, slice_of(""), slice_of(sample.channel_id),
 	                                 slice_of(""), 10, &arena, &list, &error),

@@ -14,10 +14,8 @@ static struct json *parse(struct arena *arena, const char *text)
 
 static void written_as(const char *expected, int items, bool more, bool with_cursor)
 {
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf out;
-	arena_init(&arena, 65536);
-	buf_init(&out, 1024);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
+	BUF_AUTO struct buf out = {.limit = 1024};
 	struct json_writer writer = {.out = &out};
 	list_begin(&writer);
 	for (int i = 0; i < items; i++)
@@ -45,8 +43,7 @@ TEST_CASE(test_what_is_written_is_read)
 TEST_CASE(test_what_is_no_list)
 {
 	static const char *const texts[] = {"{}", "[]", "{\"data\":{}}", "{\"has_more\":true}"};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 65536);
+	ARENA_AUTO struct arena arena = {.limit = 65536};
 	bool more;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		assert_null(list_read(parse(&arena, texts[i]), &more));

@@ -75,8 +75,7 @@ static void deliver_next(struct post *post)
 	static const atomic_bool stopping;
 	struct mail mail;
 	struct store *store = post->sample.store;
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	int result = store_claim_mail(store, NULL, HOLDER, store_now_us(store), 30 * US_PER_SECOND,
 	                              &arena, &mail, NULL);
 	if (result != ERR_NOT_FOUND) { /* waits its millisecond */

@@ -437,8 +437,7 @@ TEST_CASE(a_refund_that_the_operator_asks_for)
 	begin_purchase();
 	struct payment_notice notice = notice_of(PAYMENT_NOTICE_PAID);
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, ADMIN_RESULT_MAX);
+	BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 	struct json *arguments;
 	const char *text = arena_printf(&arena, "{\"sale\":\"%s\"}", the_purchase().sale_id);
 	assert_int_equal(json_parse(&arena, slice_of(text), NULL, &arguments, NULL), OK);

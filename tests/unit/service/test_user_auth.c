@@ -261,8 +261,7 @@ TEST_CASE(the_operators_link_is_bound_to_no_browser)
 	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	int64_t expires_at_us;
-	BUF_AUTO struct buf url;
-	buf_init(&url, 1000);
+	BUF_AUTO struct buf url = {.limit = 1000};
 	assert_int_equal(user_auth_create_operator_link(&office->settings, office->sample.store, ANA,
 	                                                store_now_us(office->sample.store), &url,
 	                                                &expires_at_us, NULL),
@@ -394,10 +393,9 @@ static struct admin_caller caller_of(struct office *office, char cookie[USER_AUT
 static int operate(struct office *office, const char *operation, const struct admin_caller *caller,
                    const char *arguments)
 {
-	BUF_AUTO struct buf answer;
+	BUF_AUTO struct buf answer = {.limit = ADMIN_RESULT_MAX};
 	struct json *json;
 	struct admin admin = {.settings = &office->settings, .store = office->sample.store};
-	buf_init(&answer, ADMIN_RESULT_MAX);
 	error_clear(&office->error);
 	assert_int_equal(json_parse(&office->arena, slice_of(arguments), NULL, &json, NULL), OK);
 	return admin_run(&admin, admin_find(slice_of(operation)), json, caller, &answer,

@@ -58,8 +58,7 @@ TEST_CASE(test_secrets)
 
 TEST_CASE(test_envelope)
 {
-	BUF_AUTO struct buf out;
-	buf_init(&out, 1024);
+	BUF_AUTO struct buf out = {.limit = 1024};
 	webhook_envelope("ntc_1", "balance.low", INT64_C(1767323045678901), "live",
 	                 slice_of("{\"balance\":1}"), &out);
 	assert_string_equal(out.data, "{\"id\":\"ntc_1\",\"type\":\"balance.low\","
@@ -116,9 +115,8 @@ TEST_CASE(test_types)
 		{"balance.low,all", NULL},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		BUF_AUTO struct buf out;
+		BUF_AUTO struct buf out = {.limit = 512};
 		struct error error = {0};
-		buf_init(&out, 512);
 		int result = webhook_types_check(slice_of(cases[i].given), &out, &error);
 		assert_int_equal(result, cases[i].taken ? OK : ERR_USAGE);
 		if (cases[i].taken)

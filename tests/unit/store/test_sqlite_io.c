@@ -136,8 +136,7 @@ static bool is_read_fault(int result)
 /* Registers one event, whose reference is `number`. */
 static int register_one(int64_t number, bool *ret_replayed)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct sha256 hash = sha256_of("{}", 2);
 	struct registration item = {
 		.account = sample.account,
@@ -355,8 +354,7 @@ static int read_event(struct arena *arena, struct event *ret)
 /* A store that was just opened has nothing in memory. */
 TEST_CASE(what_cannot_be_read_is_neither_absent_nor_corrupt)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct event event;
 	int failures = 0;
 	for (int at = 1;; at++) {

@@ -52,8 +52,7 @@ static void add_der(const struct pki_identity *identity, struct buf *out)
 static void add_period(struct buf *out, const char *type, const struct pki_identity *identity,
                        const char *status, const char *from)
 {
-	BUF_AUTO struct buf der;
-	buf_init(&der, 65536);
+	BUF_AUTO struct buf der = {.limit = 65536};
 	buf_printf(out, "<ServiceTypeIdentifier>%s</ServiceTypeIdentifier><ServiceDigitalIdentity>",
 	           type);
 	if (identity) {
@@ -103,11 +102,10 @@ static void judge(const struct sample *sample, bool seal, const char *at,
                   const struct pki_identity *const *path, size_t count,
                   struct list_answer *ret_answer)
 {
-	BUF_AUTO struct buf text, der;
+	BUF_AUTO struct buf text = {.limit = 1 << 20};
+	BUF_AUTO struct buf der = {.limit = 65536};
 	struct list list;
 	struct error error = {0};
-	buf_init(&text, 1 << 20);
-	buf_init(&der, 65536);
 	write_list(sample, &text);
 	for (size_t i = 0; i < count; i++)
 		add_der(path[i], &der);
@@ -203,11 +201,10 @@ TEST_CASE(the_next_update_is_read)
 		{"<NextUpdate><other/></NextUpdate>", ERR_INVALID_EVIDENCE, false},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		BUF_AUTO struct buf text;
+		BUF_AUTO struct buf text = {.limit = 1 << 20};
 		struct list list;
 		struct error error = {0};
 		struct sample sample = {cases[i].next_update, TIMES, &leaf, GRANTED};
-		buf_init(&text, 1 << 20);
 		write_list(&sample, &text);
 		int result = list_parse(buf_slice(&text), &list, &error);
 		if (result != cases[i].result)

@@ -58,8 +58,7 @@ static int sign(void *context, struct slice bytes, struct buf *out, struct error
 static void add_list_of(struct validation_set *set, const struct pki_identity *of,
                         int64_t issued_us)
 {
-	BUF_AUTO struct buf der;
-	buf_init(&der, 65536);
+	BUF_AUTO struct buf der = {.limit = 65536};
 	struct pki_crl wanted = {
 		.issuer = of,
 		.reason = -1,
@@ -79,8 +78,7 @@ static void add_list(struct validation_set *set, int64_t issued_us)
 static int collect(void *context, struct validation_set *set, struct error *error)
 {
 	enum collected what = *(const enum collected *)context;
-	BUF_AUTO struct buf answer;
-	buf_init(&answer, 65536);
+	BUF_AUTO struct buf answer = {.limit = 65536};
 	if (what == NOTHING)
 		return 0;
 	if (what == UNREADABLE)
@@ -185,14 +183,13 @@ TEST_CASE(refuses_what_does_not_validate_and_what_nothing_needs)
 TEST_CASE(refuses_an_empty_place_of_revocation_data)
 {
 	BUF_AUTO struct buf cms;
-	BUF_AUTO struct buf emptied;
+	BUF_AUTO struct buf emptied = {.limit = CMS_SIZE_MAX};
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	struct error error = {0};
 	enum level level;
 	assert_int_equal(make(NOTHING, &cms, NULL), 0);
 	assert_int_equal(signed_content_parse(buf_slice(&cms), &content, NULL), 0);
 	content->data->revocations = sk_ASN1_TYPE_new_null();
-	buf_init(&emptied, CMS_SIZE_MAX);
 	assert_int_equal(signed_content_write(content, &emptied), 0);
 	assert_int_equal(emptied.size, cms.size + 2);
 	assert_int_equal(judge(buf_slice(&emptied), buf_slice(&roots), &level, &error),
@@ -211,10 +208,9 @@ TEST_CASE(lasts_whomever_one_trusts)
 	const struct pki_identity *trusted[] = {&root, &twin, &root};
 	assert_int_equal(make(BELOW, &cms, NULL), 0);
 	for (size_t i = 0; i < 4; i++) {
-		BUF_AUTO struct buf given;
+		BUF_AUTO struct buf given = {.limit = 65536};
 		struct error error = {0};
 		enum level level;
-		buf_init(&given, 65536);
 		pki_path(&given, trusted + i % 2, i < 2 ? 2 : 1);
 		if (judge(buf_slice(&cms), buf_slice(&given), &level, &error))
 			fail_msg("%zu: %s", i, error.cause);

@@ -136,9 +136,8 @@ TEST_CASE(test_damaged)
 	static const struct fixture_plan plan = {MODE_LIVE, 9, 3, 8, 4, false, 0, FAULT_NONE};
 	struct fixture_archive made = make("whole", &plan);
 	char damaged[FIXTURE_PATH_SIZE];
-	BUF_AUTO struct buf content;
+	BUF_AUTO struct buf content = {.limit = (size_t)1 << 20};
 	int refused = 0, taken = 0;
-	buf_init(&content, (size_t)1 << 20);
 	fixture_read(made.path, &content);
 	snprintf(damaged, sizeof damaged, "%s/damaged.zip", fixture.directory);
 	for (size_t at = 0; at < content.size; at += 37) {
@@ -195,11 +194,10 @@ TEST_CASE(test_version_1)
 {
 	const char *folder = getenv("CONSTANCIA_EVIDENCE_1");
 	char path[512];
-	BUF_AUTO struct buf receipts, roots;
+	BUF_AUTO struct buf receipts = {.limit = (size_t)1 << 20};
+	BUF_AUTO struct buf roots = {.limit = (size_t)1 << 20};
 	int found = 0;
 	assert_non_null(folder);
-	buf_init(&receipts, (size_t)1 << 20);
-	buf_init(&roots, (size_t)1 << 20);
 	snprintf(path, sizeof path, "%s/receipts.ndjson", folder);
 	fixture_read(path, &receipts);
 	snprintf(path, sizeof path, "%s/trust.pem", folder);

@@ -150,8 +150,7 @@ TEST_CASE(a_report)
 /* No failure makes it valid. */
 TEST_CASE(an_archive_that_was_altered)
 {
-	BUF_AUTO struct buf file;
-	buf_init(&file, (size_t)1 << 20);
+	BUF_AUTO struct buf file = {.limit = (size_t)1 << 20};
 	char path[FIXTURE_PATH_SIZE];
 	fixture_read(first.path, &file);
 	char *at = memmem(file.data, file.size, "A channel", 9);
@@ -181,10 +180,8 @@ static int swap_files(void *context, const char *path, uint64_t done, uint64_t t
 TEST_CASE(a_file_that_is_replaced_meanwhile_is_not_checked)
 {
 	char part[FIXTURE_PATH_SIZE], other[FIXTURE_PATH_SIZE];
-	BUF_AUTO struct buf good;
-	BUF_AUTO struct buf bad;
-	buf_init(&good, (size_t)1 << 20);
-	buf_init(&bad, (size_t)1 << 20);
+	BUF_AUTO struct buf good = {.limit = (size_t)1 << 20};
+	BUF_AUTO struct buf bad = {.limit = (size_t)1 << 20};
 	fixture_read(first.part_paths[0], &good);
 	fixture_read(second.part_paths[0], &bad);
 	snprintf(part, sizeof part, "%s/part.zip", fixture.directory);

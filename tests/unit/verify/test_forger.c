@@ -150,10 +150,9 @@ static int end_info(struct TS_resp_ctx *context, X509_EXTENSION *asked, void *da
 /* With an extension, so that end_info is called. */
 static BIO *make_request(const struct sha256 *imprint)
 {
-	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf der = {.limit = TIMESTAMP_REQUEST_MAX};
 	X509_EXTENSION *extension = make_extension(NULL, "1.2.3.4=DER:0500");
 	BIO *bio = BIO_new(BIO_s_mem());
-	buf_init(&der, TIMESTAMP_REQUEST_MAX);
 	assert_int_equal(timestamp_request(imprint, NULL, &der, NULL), 0);
 	const unsigned char *position = (const unsigned char *)der.data;
 	TS_REQ *request = d2i_TS_REQ(NULL, &position, (long)der.size);

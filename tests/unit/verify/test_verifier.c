@@ -50,8 +50,7 @@ static int check(struct slice what, struct slice roots, struct buf *said)
 
 TEST_CASE(it_says_what_the_verifier_says)
 {
-	BUF_AUTO struct buf said;
-	buf_init(&said, VERIFIER_RESULT_MAX);
+	BUF_AUTO struct buf said = {.limit = VERIFIER_RESULT_MAX};
 	assert_int_equal(check(buf_slice(&content), fixture.roots.signers, &said), OK);
 	assert_non_null(strstr(said.data, "\"valid\":true"));
 	assert_non_null(strstr(said.data, "\"trusted\":true"));
@@ -71,9 +70,8 @@ TEST_CASE(it_says_what_the_verifier_says)
 TEST_CASE(it_opens_no_file_of_the_disk)
 {
 	struct error error = {0};
-	BUF_AUTO struct buf said;
+	BUF_AUTO struct buf said = {.limit = VERIFIER_RESULT_MAX};
 	DESCRIPTOR_AUTO int file = open(archive.path, O_RDONLY | O_CLOEXEC);
-	buf_init(&said, VERIFIER_RESULT_MAX);
 	if (!CONFINE_IS_WHOLE || !confine_knows_files())
 		skip();
 	assert_int_equal(verifier_check(file, fixture.roots.signers, &said, &error), OK);
@@ -85,9 +83,8 @@ TEST_CASE(it_opens_no_file_of_the_disk)
 TEST_CASE(it_needs_its_fence)
 {
 	struct error error = {0};
-	BUF_AUTO struct buf said;
+	BUF_AUTO struct buf said = {.limit = VERIFIER_RESULT_MAX};
 	int status;
-	buf_init(&said, VERIFIER_RESULT_MAX);
 	pid_t id = fork();
 	assert_true(id >= 0);
 	if (id == 0) {

@@ -126,8 +126,7 @@ TEST_CASE(other_roots_do_not_vouch)
 static void expect_sentence(const struct verify_result *result, enum language language,
                             const char *wanted)
 {
-	BUF_AUTO struct buf sentence;
-	buf_init(&sentence, 4096);
+	BUF_AUTO struct buf sentence = {.limit = 4096};
 	assert_int_equal(verify_write_sentence(result, language, &sentence), 0);
 	assert_string_equal(sentence.data, wanted);
 }
@@ -210,8 +209,7 @@ static void sign_again(const char *from, const char *to, int64_t signing_time_us
 	for (uint32_t i = 0; i < zip_count(reader); i++) {
 		const struct zip_entry *entry = zip_at(reader, i);
 		char name[ZIP_NAME_MAX + 1];
-		BUF_AUTO struct buf content;
-		buf_init(&content, 1 << 20);
+		BUF_AUTO struct buf content = {.limit = 1 << 20};
 		snprintf(name, sizeof name, "%.*s", (int)entry->name.size, entry->name.data);
 		if (i + 1 == zip_count(reader))
 			assert_int_equal(cms_create(&sum.sha256, signing_time_us, &signing, &content, NULL), 0);
@@ -377,8 +375,7 @@ TEST_CASE(cut_and_longer_files_are_found)
 	struct fixture_archive made;
 	struct verify_result result;
 	make("cut", &plan, &made);
-	BUF_AUTO struct buf bytes;
-	buf_init(&bytes, 1 << 20);
+	BUF_AUTO struct buf bytes = {.limit = 1 << 20};
 	fixture_read(made.path, &bytes);
 	const char *path = made.path;
 	for (size_t size = 0; size < bytes.size; size += 97) {
@@ -453,8 +450,7 @@ TEST_CASE(what_cannot_be_read_is_not_called_invalid)
 	fixture_verify(&one, 1, NULL, &result);
 	expect(&result, 2);
 	verify_result_free(&result);
-	BUF_AUTO struct buf roots;
-	buf_init(&roots, 1 << 20);
+	BUF_AUTO struct buf roots = {.limit = 1 << 20};
 	assert_int_equal(verify_read_roots(path, &roots, NULL), ERR_IO);
 	assert_int_equal(verify_read_roots("/nonexistent", &roots, NULL), ERR_IO);
 	assert_int_equal(verify_read_roots("/", &roots, NULL), ERR_IO);
@@ -491,8 +487,7 @@ TEST_CASE(hostile_documents_are_refused)
 	for (size_t i = 0; i < count; i++) {
 		if (!stride_visits(i, count))
 			continue;
-		BUF_AUTO struct buf text;
-		buf_init(&text, ARCHIVE_MANIFEST_MAX);
+		BUF_AUTO struct buf text = {.limit = ARCHIVE_MANIFEST_MAX};
 		buf_add_byte(&text, '[');
 		while (text.size < ARCHIVE_MANIFEST_MAX - 100)
 			buf_add_text(&text, pieces[i]);
@@ -523,8 +518,7 @@ TEST_CASE(json_has_its_shape)
 	FILE *out = open_memstream(&text, &size);
 	verify_print(&result, true, out);
 	fclose(out);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct json *json;
 	assert_int_equal(json_parse(&arena, slice_make(text, size - 1), NULL, &json, NULL), 0);
 	assert_int_equal(json_member(json, "valid")->type, JSON_FALSE);

@@ -50,8 +50,7 @@ static void store(const char *path)
 	struct cms_signer signer;
 	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &signer);
 	struct archive_manifest manifest;
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, CONTENT_MAX);
+	ARENA_AUTO struct arena arena = {.limit = CONTENT_MAX};
 	struct zip_writer *writer;
 	struct zip_sum sum;
 	int64_t signing_time_us = clock_now_us();
@@ -468,12 +467,11 @@ TEST_CASE(a_seal_that_says_otherwise)
 /* Replaces the request of the first round by the result of `change`. */
 static void alter_request(const char *path, void (*change)(struct buf *request))
 {
-	BUF_AUTO struct buf text, request, old, new;
+	BUF_AUTO struct buf text = {.limit = CONTENT_MAX};
+	BUF_AUTO struct buf request = {.limit = TIMESTAMP_REQUEST_MAX};
+	BUF_AUTO struct buf old = {.limit = CONTENT_MAX};
+	BUF_AUTO struct buf new = {.limit = CONTENT_MAX};
 	load(plain.path);
-	buf_init(&text, CONTENT_MAX);
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
-	buf_init(&old, CONTENT_MAX);
-	buf_init(&new, CONTENT_MAX);
 	buf_add_slice(&text, buf_slice(&members[find(ROUNDS)].content));
 	unpack(&text);
 	const char *begin = strstr(text.data, "\"request\":\"") + strlen("\"request\":\"");
@@ -607,11 +605,10 @@ TEST_CASE(files_that_stand_in_other_places)
 /* Lists the present files again, in the manifest and in the ASiCManifest. */
 static void list_again(void)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = CONTENT_MAX};
 	struct archive_manifest manifest;
 	struct archive_file files[ENTRIES_MAX];
 	struct buf *content = &members[count - 3].content, *asic = &members[count - 2].content;
-	arena_init(&arena, CONTENT_MAX);
 	assert_int_equal(archive_read_manifest(&arena, buf_slice(content), &manifest, NULL), 0);
 	manifest.file_count = count - 4;
 	manifest.files = files;

@@ -138,8 +138,7 @@ TEST_CASE(an_end_in_the_past_is_a_warning)
 	forger_issue(&past, &root, &holder);
 	forger_issue(&signing, &root, &signer);
 	struct cms_signing wanted = fixture_signing(&fixture, MODE_LIVE, &unused);
-	BUF_AUTO struct buf chain;
-	buf_init(&chain, 65536);
+	BUF_AUTO struct buf chain = {.limit = 65536};
 	forger_chain(&signer, &chain);
 	wanted.certificates_pem = buf_slice(&chain);
 	wanted.sign = forger_sign;
@@ -171,11 +170,10 @@ TEST_CASE(an_end_in_the_past_is_a_warning)
 static void make_record(const char *path, struct forger_authority *second)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	BUF_AUTO struct buf token, again, der;
+	BUF_AUTO struct buf token = {.limit = 65536};
+	BUF_AUTO struct buf again = {.limit = 65536};
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
 	struct error error = {0};
-	buf_init(&token, 65536);
-	buf_init(&again, 65536);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
 	assert_int_equal(forger_stamp(&stamper, &archive.sum.sha256, &token, &error), 0);
 	struct tree_proof proof = {.leaf = archive.sum.sha256};
 	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &record, &error), 0);

@@ -52,10 +52,8 @@ static void pack(const struct buf *text, struct buf *out)
 /* Adds `line`, or for NULL the first line again, `count` times after the first line of a stream. */
 static void lengthen(struct buf *content, const char *line, int count)
 {
-	BUF_AUTO struct buf text;
-	BUF_AUTO struct buf longer;
-	buf_init(&text, CONTENT_MAX);
-	buf_init(&longer, CONTENT_MAX);
+	BUF_AUTO struct buf text = {.limit = CONTENT_MAX};
+	BUF_AUTO struct buf longer = {.limit = CONTENT_MAX};
 	unpack(content, &text);
 	const char *second = (const char *)memchr(text.data, '\n', text.size) + 1;
 	struct slice first = slice_make(text.data, (size_t)(second - text.data));
@@ -79,9 +77,8 @@ static void make_long(const char *stream, const char *line, int count, char path
 	assert_int_equal(zip_create(path, ZIP_BYTES_MAX, ZIP_ENTRIES_MAX, &writer, NULL), 0);
 	for (uint32_t i = 0; i < zip_count(reader); i++) {
 		const struct zip_entry *entry = zip_at(reader, i);
-		BUF_AUTO struct buf content;
+		BUF_AUTO struct buf content = {.limit = CONTENT_MAX};
 		char name[ZIP_NAME_MAX + 1];
-		buf_init(&content, CONTENT_MAX);
 		snprintf(name, sizeof name, "%.*s", (int)entry->name.size, entry->name.data);
 		assert_int_equal(zip_entry_load(reader, entry, CONTENT_MAX, &content, NULL), 0);
 		if (strncmp(name, stream, strlen(stream)) == 0)

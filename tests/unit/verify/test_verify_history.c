@@ -236,8 +236,7 @@ TEST_CASE(the_longest_delay_is_reported)
 	FILE *out = open_memstream(&text, &size);
 	verify_print(&result, true, out);
 	fclose(out);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct json *json;
 	int64_t delay_us;
 	assert_int_equal(json_parse(&arena, slice_make(text, size - 1), NULL, &json, NULL), 0);

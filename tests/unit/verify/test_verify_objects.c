@@ -357,8 +357,7 @@ TEST_CASE(lines)
 		{"{\"der\":\"AAEC\",\"kind\":\"crl\"}", false},
 		{"{\"der\":null,\"kind\":\"crl\",\"sha256\":\"" ZEROS "\"}", false},
 	};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct archive_object object;
 		struct sha256 sha256;
@@ -367,8 +366,7 @@ TEST_CASE(lines)
 		assert_int_equal(result, cases[i].good ? OK : ERR_INVALID_EVIDENCE);
 		if (!cases[i].good)
 			continue;
-		BUF_AUTO struct buf again;
-		buf_init(&again, 4096);
+		BUF_AUTO struct buf again = {.limit = 4096};
 		archive_object_line(&object, &sha256, &again);
 		assert_true(slice_equal(buf_slice(&again), text));
 	}

@@ -47,10 +47,9 @@ static void take_receipts(const struct fixture_archive *from, struct buf *to)
 	assert_int_equal(zip_open(from->path, &zip, NULL), 0);
 	assert_int_equal(line_stream_open(zip, STREAM_EVENTS, false, &stream, NULL), 0);
 	for (size_t i = 0; line_stream_next(stream, &line, NULL) == 1; i++) {
-		ARENA_AUTO struct arena arena;
+		ARENA_AUTO struct arena arena = {.limit = 65536};
 		struct event_facts event;
 		struct sha256 hash = sha256_of(line.data, line.size);
-		arena_init(&arena, 65536);
 		assert_int_equal(archive_read_event(&arena, line, &event, NULL), 0);
 		buf_init(&to[i], 4096);
 		write_receipt(&event, &hash, &to[i]);
@@ -119,8 +118,7 @@ TEST_CASE(several_receipts_come_as_lines_or_as_an_array)
 		{"", "\n", "\n"}, {"\n", "\r\n\r\n", ""}, {"[", ",\n", "]\n"}};
 	for (size_t i = 0; i < 3; i++) {
 		struct verify_result result;
-		BUF_AUTO struct buf text;
-		buf_init(&text, 65536);
+		BUF_AUTO struct buf text = {.limit = 65536};
 		buf_add_text(&text, frames[i][0]);
 		for (size_t k = 0; k < 8; k++) {
 			buf_add_text(&text, k ? frames[i][1] : "");
@@ -188,8 +186,7 @@ TEST_CASE(the_false_one_of_many_is_named)
 {
 	struct verify_result result;
 	struct buf altered;
-	BUF_AUTO struct buf text;
-	buf_init(&text, 65536);
+	BUF_AUTO struct buf text = {.limit = 65536};
 	alter(&receipts[3], "order", "Order", &altered);
 	for (size_t i = 0; i < 8; i++) {
 		buf_add_slice(&text, i == 3 ? buf_slice(&altered) : buf_slice(&receipts[i]));
@@ -264,8 +261,7 @@ TEST_CASE(what_is_no_receipt_is_unchecked)
 		expect_finding(&result, VERIFY_UNCHECKED, "", cases[i].what);
 		verify_result_free(&result);
 	}
-	BUF_AUTO struct buf many;
-	buf_init(&many, 1 << 20);
+	BUF_AUTO struct buf many = {.limit = 1 << 20};
 	for (size_t i = 0; i <= RECEIPTS_MAX; i++)
 		buf_add_text(&many, "{}\n");
 	verify(buf_slice(&many), 2, &result);

@@ -21,11 +21,10 @@ static struct buf record_der;
 
 static void extract(int64_t sequence, const char *record_path, const char *data_path)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
 	struct extracted extracted;
 	char event_id[ID_SIZE];
 	event_id_make(FIXTURE_CHANNEL, MODE_LIVE, sequence, event_id);
-	arena_init(&arena, (size_t)16 << 20);
 	assert_int_equal(extract_record(&(struct extraction){archive.path, event_id, NULL, NULL},
 	                                &arena, &extracted, NULL),
 	                 0);
@@ -102,11 +101,10 @@ TEST_CASE(test_covered)
 static int stamp(void *context, const struct digest *imprint, struct buf *token,
                  struct error *error)
 {
-	BUF_AUTO struct buf request, response;
+	BUF_AUTO struct buf request = {.limit = TIMESTAMP_REQUEST_MAX};
+	BUF_AUTO struct buf response = {.limit = TIMESTAMP_RESPONSE_MAX};
 	struct timestamp_facts facts;
 	(void)context;
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
-	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
 	int result = timestamp_request_over(imprint, NULL, &request, error);
 	if (!result)
 		result = signer_timestamp(fixture.signer, buf_slice(&request), &response, error);
@@ -118,8 +116,7 @@ static int stamp(void *context, const struct digest *imprint, struct buf *token,
 TEST_CASE(test_not_covered)
 {
 	struct verify_result result;
-	BUF_AUTO struct buf content;
-	buf_init(&content, (size_t)1 << 20);
+	BUF_AUTO struct buf content = {.limit = (size_t)1 << 20};
 	fixture_read(data, &content);
 	content.data[content.size / 2] ^= 1;
 	fixture_write(altered, buf_slice(&content));
@@ -182,9 +179,9 @@ TEST_CASE(test_of_an_archive)
 	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
 	struct tree_proof proof = {.leaf = archive.sum.sha256};
 	struct verify_result result;
-	BUF_AUTO struct buf token, der, text;
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
+	BUF_AUTO struct buf text = {.limit = (size_t)1 << 20};
 	struct digest leaf = digest_of_sha256(&proof.leaf);
 	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
 	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
@@ -202,7 +199,6 @@ TEST_CASE(test_of_an_archive)
 	verify_print(&result, true, out);
 	verify_print(&result, false, out);
 	fclose(out);
-	buf_init(&text, (size_t)1 << 20);
 	fixture_read(printed, &text);
 	assert_non_null(strstr(text.data, "\"evidence_records\":[{\"covers\":[\""));
 	assert_non_null(strstr(text.data, "\"number\":2}],\"valid_until\":\""));
@@ -215,12 +211,11 @@ TEST_CASE(test_invented)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
 	struct verify_result result;
-	BUF_AUTO struct buf content, token, der, sentence;
+	BUF_AUTO struct buf content = {.limit = (size_t)1 << 20};
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
+	BUF_AUTO struct buf sentence = {.limit = 4096};
 	char invented[FIXTURE_PATH_SIZE], invented_record[FIXTURE_PATH_SIZE];
-	buf_init(&content, (size_t)1 << 20);
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
-	buf_init(&sentence, 4096);
 	snprintf(invented, sizeof invented, "%s/invented.json", fixture.directory);
 	snprintf(invented_record, sizeof invented_record, "%s/invented.ers", fixture.directory);
 	fixture_read(data, &content);
@@ -271,11 +266,10 @@ TEST_CASE(test_invented)
 TEST_CASE(test_digested_once)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
-	BUF_AUTO struct buf token, der, text;
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
+	BUF_AUTO struct buf der = {.limit = EVIDENCE_RECORD_MAX};
+	BUF_AUTO struct buf text = {.limit = (size_t)1 << 20};
 	struct verify_result result = {0};
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
-	buf_init(&text, (size_t)1 << 20);
 	fixture_read(data, &text);
 	struct tree_proof proof = {.leaf = sha256_of(text.data, text.size)};
 	struct digest leaf = digest_of_sha256(&proof.leaf);

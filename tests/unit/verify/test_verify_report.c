@@ -129,8 +129,7 @@ TEST_CASE(random_bits_of_a_report_count)
 	const char *given = getenv("CONSTANCIA_TEST_SEED");
 	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)clock_now_us();
 	print_message("CONSTANCIA_TEST_SEED=%u\n", seed);
-	BUF_AUTO struct buf bytes;
-	buf_init(&bytes, 64 << 20);
+	BUF_AUTO struct buf bytes = {.limit = 64 << 20};
 	fixture_read(report, &bytes);
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/flipped.pdf", fixture.directory);

@@ -226,8 +226,7 @@ TEST_CASE(what_a_token_ends_with_is_checked)
 static int stamp_with_others(void *context, const struct sha256 *imprint, struct buf *out,
                              struct error *error)
 {
-	BUF_AUTO struct buf token;
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	BUF_AUTO struct buf token = {.limit = TIMESTAMP_RESPONSE_MAX};
 	int result = forger_stamp(context, imprint, &token, error);
 	/* A version 2 attribute certificate, which is not read. */
 	token_add_choice(&token, 4, slice_make("\xa2\x06\x06\x02\x2a\x03\x05\x00", 8));
@@ -274,8 +273,7 @@ TEST_CASE(a_line_is_read_in_its_version_alone)
 		snprintf(texts[i + 1], sizeof *texts,
 		         "{\"gen_time\":\"2026-01-01T00:00:00.000000Z\",%s\"tokens\":[%s]}", place, list);
 	}
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	for (int64_t version = 1; version <= 2; version++) {
 		for (size_t i = 0; i < 4; i++) {
 			struct archive_round round;
@@ -286,8 +284,7 @@ TEST_CASE(a_line_is_read_in_its_version_alone)
 			if (!good)
 				continue;
 			assert_int_equal(round.token_count, i == 2 ? 2 : 1);
-			BUF_AUTO struct buf again;
-			buf_init(&again, 4096);
+			BUF_AUTO struct buf again = {.limit = 4096};
 			archive_round_line(&round, version, &again);
 			assert_true(slice_equal(buf_slice(&again), text));
 		}

@@ -57,8 +57,7 @@ static void make_signed(const char *name, struct forger_holder *holder,
 {
 	struct cms_signer unused;
 	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &unused);
-	BUF_AUTO struct buf chain;
-	buf_init(&chain, 65536);
+	BUF_AUTO struct buf chain = {.limit = 65536};
 	forger_chain(holder, &chain);
 	signing.certificates_pem = buf_slice(&chain);
 	signing.sign = forger_sign;
@@ -187,8 +186,7 @@ TEST_CASE(path_lengths_count)
 	};
 	struct forger_holder holders[3];
 	struct fixture_archive made;
-	BUF_AUTO struct buf pem;
-	buf_init(&pem, 65536);
+	BUF_AUTO struct buf pem = {.limit = 65536};
 	for (size_t i = 0; i < 3; i++)
 		forger_issue(&plans[i], i ? &holders[i - 1] : NULL, &holders[i]);
 	forger_root(&holders[2], &pem);
@@ -269,8 +267,7 @@ TEST_CASE(paths_are_judged_as_of_the_timestamp)
 		.name = "Old root", .from_days = -60, .to_days = 60, .extensions = {CA, CA_USAGE}};
 	struct forger_holder above, holders[2];
 	struct fixture_archive made;
-	BUF_AUTO struct buf pem;
-	buf_init(&pem, 65536);
+	BUF_AUTO struct buf pem = {.limit = 65536};
 	forger_issue(&old_root, NULL, &above);
 	forger_root(&above, &pem);
 	for (size_t i = 0; i < 2; i++)
@@ -296,10 +293,9 @@ TEST_CASE(paths_are_judged_as_of_the_timestamp)
 TEST_CASE(roots_are_kept_apart)
 {
 	struct fixture_archive made;
-	BUF_AUTO struct buf report, timestamp;
+	BUF_AUTO struct buf report = {.limit = 65536};
+	BUF_AUTO struct buf timestamp = {.limit = 65536};
 	char path[FIXTURE_PATH_SIZE];
-	buf_init(&report, 65536);
-	buf_init(&timestamp, 65536);
 	snprintf(path, sizeof path, "%s/keys/report-root.pem", fixture.directory);
 	assert_int_equal(verify_read_roots(path, &report, NULL), 0);
 	snprintf(path, sizeof path, "%s/keys/timestamp-root.pem", fixture.directory);

@@ -30,8 +30,7 @@ static int set_up(void **state)
 
 static void verify(const char *const *files, size_t count, struct verify_result *ret_result)
 {
-	BUF_AUTO struct buf pem;
-	buf_init(&pem, 65536);
+	BUF_AUTO struct buf pem = {.limit = 65536};
 	fixture_read(trust, &pem);
 	struct trust_roots roots = {.signers = buf_slice(&pem), .timestamps = buf_slice(&pem)};
 	struct verify_options options = {.receipts = &receipts, .receipt_count = 1};
@@ -82,8 +81,7 @@ TEST_CASE(damage_is_found)
 	char path[] = "/tmp/constancia-version1-XXXXXX";
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
-	BUF_AUTO struct buf whole;
-	buf_init(&whole, 1 << 20);
+	BUF_AUTO struct buf whole = {.limit = 1 << 20};
 	fixture_read(names[0], &whole);
 	for (size_t at = 13; at < whole.size; at += 397) {
 		whole.data[at] ^= 4;

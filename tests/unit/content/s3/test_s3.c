@@ -31,8 +31,7 @@ TEST_CASE(test_addresses)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct s3_place place;
-		BUF_AUTO struct buf path;
-		buf_init(&path, 1024);
+		BUF_AUTO struct buf path = {.limit = 1024};
 		assert_int_equal(s3_place_parse(cases[i].text, &place, NULL), 0);
 		s3_add_path(&place, "a/b", &path);
 		assert_string_equal(place.endpoint, cases[i].endpoint);
@@ -157,9 +156,8 @@ static int read_listing(const char *text, size_t most, struct arena *arena,
 
 TEST_CASE(test_listings)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	struct s3_listing listing;
-	arena_init(&arena, (size_t)1 << 20);
 	assert_int_equal(
 		read_listing("<ListBucketResult><Name>b</Name><IsTruncated>true</IsTruncated>"
 	                 "<Contents><Key>a%2Fb</Key><LastModified>2026-01-02T03:04:05.678Z"
@@ -207,9 +205,8 @@ TEST_CASE(test_listings_refused)
 		"<Initiated>2026-01-02T03:04:05Z</Initiated></Upload></ListMultipartUploadsResult>",
 	};
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-		ARENA_AUTO struct arena arena;
+		ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 		struct s3_listing listing;
-		arena_init(&arena, (size_t)1 << 20);
 		if (read_listing(refused[i], 2, &arena, &listing) != ERR_IO)
 			fail_msg("%s is taken", refused[i]);
 	}
@@ -221,8 +218,7 @@ TEST_CASE(test_presigned_example)
 	struct s3_signing signing = {.access_key = "AKIAIOSFODNN7EXAMPLE",
 	                             .secret_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 	                             .region = "us-east-1"};
-	BUF_AUTO struct buf query;
-	buf_init(&query, 4096);
+	BUF_AUTO struct buf query = {.limit = 4096};
 	assert_int_equal(time_parse(slice_of("2013-05-24T00:00:00Z"), "time", &signing.now_us, NULL),
 	                 0);
 	s3_presign(&signing, "examplebucket.s3.amazonaws.com", "/test.txt", "", 86400, &query);

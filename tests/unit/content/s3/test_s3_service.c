@@ -60,10 +60,9 @@ struct state {
 static struct state look(void)
 {
 	HTTP_ANSWER_AUTO struct http_answer answer;
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
 	struct json *json;
 	struct state state = {0};
-	arena_init(&arena, (size_t)16 << 20);
 	ask("state", "{}", &answer);
 	assert_int_equal(json_parse(&arena, buf_slice(&answer.body), NULL, &json, NULL), 0);
 	state.objects = json_member(json, "objects")->count;
@@ -541,8 +540,7 @@ static int follow_only(const char *link)
 TEST_CASE(test_links)
 {
 	HTTP_ANSWER_AUTO struct http_answer answer;
-	BUF_AUTO struct buf link;
-	buf_init(&link, 4096);
+	BUF_AUTO struct buf link = {.limit = 4096};
 	struct content_link wanted = {.content_type = "application/pdf",
 	                              .file_name = "report-en.pdf",
 	                              .now_us = clock_now_us(),

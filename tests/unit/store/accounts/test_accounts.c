@@ -310,8 +310,7 @@ TEST_CASE(test_configuration_versions_are_sealed)
 	assert_string_equal(channel.configs[2].facts.declarant, "Another");
 	assert_true(channel.configs[2].facts.sealed_at_us >= channel.configs[1].facts.sealed_at_us);
 	for (size_t i = 0; i < channel.config_count; i++) {
-		BUF_AUTO struct buf document;
-		buf_init(&document, 65536);
+		BUF_AUTO struct buf document = {.limit = 65536};
 		config_document(&channel.configs[i].facts, &document);
 		struct sha256 hash = sha256_of(document.data, document.size);
 		assert_true(sha256_equal(&hash, &channel.configs[i].hash));

@@ -12,8 +12,7 @@
 
 static int register_at(struct sample *sample, int64_t now_us)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	char reference[32];
 	snprintf(reference, sizeof reference, "at-%lld", (long long)++sample->references);
 	struct registration item = {

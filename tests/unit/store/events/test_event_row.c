@@ -91,8 +91,7 @@ static void write_and_read(struct sample *sample, const struct event *event, str
 
 static void what_was_written_is_read(void **state)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4096);
+	ARENA_AUTO struct arena arena = {.limit = 4096};
 	struct event event = {
 		.declaration = {.client_ref = slice_of("order 7"),
 	                    .occurred_at_us = 11,
@@ -121,8 +120,7 @@ static void what_was_written_is_read(void **state)
 
 static void null_is_written_and_read(void **state)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4096);
+	ARENA_AUTO struct arena arena = {.limit = 4096};
 	const struct event event = {
 		.declaration = {.client_ref = slice_of("a"), .occurred_at_us = TIME_NONE},
 		.content_bytes = -1,

@@ -101,8 +101,7 @@ TEST_CASE(test_unsealed)
 /* A written round is read back, and the timestamps of the events follow from it. */
 TEST_CASE(test_read_back)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	sample_register(&sample, MODE_LIVE, 10);
 	struct unsealed_chain chain;
 	assert_int_equal(list(&chain, 1), 1);

@@ -29,8 +29,7 @@ static size_t list(const struct sha256 *token, struct arena *arena,
 
 TEST_CASE(test_each_once)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	const struct validation_object *found;
 	struct sha256 tokens[3];
 	for (size_t i = 0; i < 3; i++)
@@ -65,8 +64,7 @@ TEST_CASE(test_each_once)
 /* A stored object that does not match its SHA-256 is not used. */
 TEST_CASE(test_damage_is_found)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	const struct validation_object *found;
 	size_t count;
 	struct sha256 token = sha256_of("damaged", 7);

@@ -44,11 +44,10 @@ static void assert_in_force(const char *name)
 /* "name:reason name:reason …", "-" for the one in force. */
 static void assert_history(const char *wanted)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct signer_record *items;
 	size_t count;
 	char found[512] = "";
-	arena_init(&arena, 1 << 20);
 	assert_int_equal(store_list_signers(sample.store, &arena, &items, &count, &error), OK);
 	for (size_t i = 0; i < count; i++) {
 		assert_int_equal(items[i].number, i + 1);
@@ -130,7 +129,7 @@ TEST_CASE(test_a_development_key_takes_anothers_place_where_no_other_node_can_be
 TEST_CASE(test_roots_of_timestamps_stay)
 {
 	static const char *const roots[] = {"first", "second", "first"};
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	const char **items;
 	size_t count;
 	for (size_t i = 0; i < 3; i++) {
@@ -138,7 +137,6 @@ TEST_CASE(test_roots_of_timestamps_stay)
 		assert_int_equal(
 			store_add_timestamp_root(sample.store, &sha256, slice_of(roots[i]), &error), OK);
 	}
-	arena_init(&arena, 1 << 20);
 	assert_int_equal(store_list_timestamp_roots(sample.store, &arena, &items, &count, &error), OK);
 	assert_int_equal(count, 2);
 	bool in_order = strcmp(items[0], "first") == 0;
@@ -158,10 +156,9 @@ static void fill(const char *head, const char *values, int count)
 
 static size_t count_signers(void)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = (size_t)16 << 20};
 	struct signer_record *items;
 	size_t count;
-	arena_init(&arena, (size_t)16 << 20);
 	assert_int_equal(store_list_signers(sample.store, &arena, &items, &count, &error), OK);
 	return count;
 }
@@ -193,10 +190,9 @@ static int add_root(const char *name)
 
 TEST_CASE(test_the_last_root_of_timestamps_is_kept_and_is_the_last)
 {
-	ARENA_AUTO struct arena arena;
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	const char **items;
 	size_t count;
-	arena_init(&arena, 1 << 20);
 	assert_int_equal(add_root("first"), OK);
 	fill("timestamp_roots (sha256, certificate, first_used)", "randomblob(32), 'one', 1",
 	     TIMESTAMP_ROOTS_MAX - 1);

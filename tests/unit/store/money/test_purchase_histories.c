@@ -222,8 +222,7 @@ static void step_register(struct history *history)
 	int expected[5];
 	char references[5][32];
 	size_t count = (size_t)pick(1, 5);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	model_day(&next, history->sample.now_us);
 	for (size_t i = 0; i < count; i++) {
 		snprintf(references[i], sizeof references[i], "r%lld", (long long)++history->references);

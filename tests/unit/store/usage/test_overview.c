@@ -21,8 +21,7 @@ int __wrap_sqlite3_step(sqlite3_stmt *statement)
 
 static int64_t read_overview(struct sample *sample, struct account_activity *activity)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)4 << 20);
+	ARENA_AUTO struct arena arena = {.limit = (size_t)4 << 20};
 	steps = 0;
 	assert_int_equal(store_read_activity(sample->store, slice_of(sample->account_id),
 	                                     sample->now_us, &arena, activity, NULL),
