@@ -181,9 +181,8 @@ static void assert_registers_once(struct fixture *fixture, enum mode mode)
 	assert_listed(fixture, mode, 1, 2);
 }
 
-TEST_CASE(the_last_channel_works_and_is_the_last)
+TEST_CASE_ON(the_last_channel_works_and_is_the_last, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	char channel_id[ID_SIZE] = "";
 	renumber(fixture, CHANNEL_MAX - 1);
 	sample_add_channel(&fixture->sample, MODALITY_HASH_ONLY);
@@ -201,9 +200,8 @@ TEST_CASE(the_last_channel_works_and_is_the_last)
 }
 
 /* As created by an older version. */
-TEST_CASE(a_channel_beyond_the_last_takes_no_events)
+TEST_CASE_ON(a_channel_beyond_the_last_takes_no_events, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	renumber(fixture, CHANNEL_MAX + 1);
 	for (int i = 0; i < 2; i++) {
 		struct registration item = submit(fixture, MODE_LIVE, "a");
@@ -245,9 +243,8 @@ TEST_CASE(the_last_event_works_and_is_the_last)
 }
 
 /* Its number is the highest possible one. */
-TEST_CASE(the_last_event_of_the_last_chain_works)
+TEST_CASE_ON(the_last_event_of_the_last_chain_works, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	renumber(fixture, CHANNEL_MAX);
 	a_full_chain_takes_no_events(fixture, MODE_TEST);
 }
@@ -262,9 +259,8 @@ static int configure(struct fixture *fixture, const char *name, int64_t *ret_ver
 	                               NOW, ret_version, &changed, &error);
 }
 
-TEST_CASE(the_last_configuration_works_and_is_the_last)
+TEST_CASE_ON(the_last_configuration_works_and_is_the_last, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int64_t version = 0;
 	change(fixture, "UPDATE channel_configs SET version = %d", CONFIG_VERSION_MAX - 1);
 	change(fixture, "UPDATE channels SET config_version = %d", CONFIG_VERSION_MAX - 1);
@@ -311,9 +307,8 @@ static int ask(struct fixture *fixture, struct certification *certification)
 	return result;
 }
 
-TEST_CASE(the_last_certification_of_a_year_works_and_is_the_last)
+TEST_CASE_ON(the_last_certification_of_a_year_works_and_is_the_last, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 1);
 	sample_register(&fixture->sample, MODE_TEST, 1);
 	for (enum mode mode = MODE_LIVE; mode <= MODE_TEST; mode++) {
@@ -382,9 +377,8 @@ static int create_one_more(struct fixture *fixture, int64_t most)
 	                            &config, most, NOW, channel_id, &error);
 }
 
-TEST_CASE(an_account_has_no_more_channels_than_it_may)
+TEST_CASE_ON(an_account_has_no_more_channels_than_it_may, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	assert_int_equal(create_one_more(fixture, 0), OK);
 	expect_full(create_one_more(fixture, 2), "2");
 	assert_int_equal(create_one_more(fixture, 3), OK);
@@ -418,9 +412,8 @@ static void *make_key(void *context)
 	return NULL;
 }
 
-TEST_CASE(an_account_has_no_more_keys_than_it_may)
+TEST_CASE_ON(an_account_has_no_more_keys_than_it_may, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	enum { MAKERS = 8, MOST = 3 };
 	struct key_maker makers[MAKERS], *made = NULL;
 	pthread_t threads[MAKERS];
@@ -466,9 +459,8 @@ static int ask_on(struct fixture *fixture, struct certification *certification)
 	return result;
 }
 
-TEST_CASE(an_account_asks_for_no_more_certifications_a_day_than_it_may)
+TEST_CASE_ON(an_account_asks_for_no_more_certifications_a_day_than_it_may, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 1);
 	sample_register(&fixture->sample, MODE_TEST, 1);
 	for (int i = 0; i < 2; i++) {
@@ -510,9 +502,8 @@ static int create_limit(struct fixture *fixture)
 }
 
 /* Other accounts register in the same transaction and wait for it. */
-TEST_CASE(an_account_has_no_more_limits_than_a_batch_reads_quickly)
+TEST_CASE_ON(an_account_has_no_more_limits_than_a_batch_reads_quickly, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct sample *sample = &fixture->sample;
 	statements = 0;
 	submit(fixture, MODE_LIVE, "a");
@@ -534,9 +525,8 @@ TEST_CASE(an_account_has_no_more_limits_than_a_batch_reads_quickly)
 	assert_in_range(statements, without + 3, without + 10);
 }
 
-TEST_CASE(an_account_has_no_more_thresholds_than_a_batch_reads_quickly)
+TEST_CASE_ON(an_account_has_no_more_thresholds_than_a_batch_reads_quickly, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	char id[ID_SIZE];
 	const struct slice account = slice_of(fixture->sample.account_id);
 	change(fixture,
@@ -551,9 +541,8 @@ TEST_CASE(an_account_has_no_more_thresholds_than_a_batch_reads_quickly)
 	error_clear(&error);
 }
 
-TEST_CASE(what_is_used_is_read_of_an_empty_store)
+TEST_CASE_ON(what_is_used_is_read_of_an_empty_store, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	assert_int_equal(use_of(fixture, BOUND_CHANNELS).used, 1);
 	assert_int_equal(use_of(fixture, BOUND_EVENTS).used, 0);
 	assert_int_equal(use_of(fixture, BOUND_CONFIGS).used, 1);

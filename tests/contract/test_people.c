@@ -146,9 +146,8 @@ static int leave(struct fixture *fixture, const char *cookie)
 	return store_sign_out(fixture->sample.store, &leave, NULL);
 }
 
-TEST_CASE(a_user_has_a_role_in_each_of_several_accounts)
+TEST_CASE_ON(a_user_has_a_role_in_each_of_several_accounts, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	invite(fixture, fixture->other_id, "ana@example.org", ROLE_READER);
 	assert_int_equal(invite_as(fixture, fixture->other_id, "ana@example.org", ROLE_OWNER, 0),
@@ -181,9 +180,8 @@ TEST_CASE(a_user_has_a_role_in_each_of_several_accounts)
 	assert_int_equal(users.items[0].seen_at_us, NOW);
 }
 
-TEST_CASE(another_account_is_as_if_it_were_not_there)
+TEST_CASE_ON(another_account_is_as_if_it_were_not_there, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	sign_in(fixture, "ana@example.org", "c");
 	struct sha256 cookie = secret("c"), none = secret("none");
@@ -200,9 +198,8 @@ TEST_CASE(another_account_is_as_if_it_were_not_there)
 	                 ERR_NOT_FOUND);
 }
 
-TEST_CASE(a_link_works_once_in_time_in_its_browser)
+TEST_CASE_ON(a_link_works_once_in_time_in_its_browser, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct session_view session;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	assert_int_equal(link_for(fixture, "ana@example.org", "one", "b", 0), OK);
@@ -218,9 +215,8 @@ TEST_CASE(a_link_works_once_in_time_in_its_browser)
 	assert_int_equal(take(fixture, "again", "b", NULL, "d", NOW), ERR_NOT_FOUND); /* used up */
 }
 
-TEST_CASE(signing_in_again_goes_on_in_the_same_account)
+TEST_CASE_ON(signing_in_again_goes_on_in_the_same_account, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct session_view session;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	invite(fixture, fixture->other_id, "ana@example.org", ROLE_OWNER);
@@ -261,9 +257,8 @@ static int ask_as(struct fixture *fixture, const char *email, const struct reque
 	return store_make_link(fixture->sample.store, &grant, NULL);
 }
 
-TEST_CASE(links_are_given_to_users_only_and_not_too_often)
+TEST_CASE_ON(links_are_given_to_users_only_and_not_too_often, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	assert_int_equal(link_for(fixture, "ana@example.org", "0", "b", 5), ERR_NOT_FOUND);
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	char text[2] = "1";
@@ -274,9 +269,8 @@ TEST_CASE(links_are_given_to_users_only_and_not_too_often)
 	assert_int_equal(link_for(fixture, "ana@example.org", "op", NULL, 0), OK);
 }
 
-TEST_CASE(strangers_use_up_nothing_of_the_users_own)
+TEST_CASE_ON(strangers_use_up_nothing_of_the_users_own, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	static const char ana[] = "ana@example.org";
 	struct sha256 known = secret("kept");
 	struct session_start start = {
@@ -337,9 +331,8 @@ static int ask_mail(struct fixture *fixture, const char *email, bool in_session,
 	return ask_mail_from(fixture, email, in_session, known, "192.0.2.1");
 }
 
-TEST_CASE(strangers_fill_no_queue)
+TEST_CASE_ON(strangers_fill_no_queue, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	char email[32];
 	int made = 0;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
@@ -386,9 +379,8 @@ TEST_CASE(strangers_fill_no_queue)
 
 /* Requests from many networks do not use up the limit of a network in which the user signed in, and
  * use from each network no more than its own limit. */
-TEST_CASE(strangers_use_up_nothing_of_another_network)
+TEST_CASE_ON(strangers_use_up_nothing_of_another_network, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	static const char ana[] = "ana@example.org";
 	static const char *const networks[] = {"192.0.2.1", "192.0.2.2"};
 	struct sha256 known = secret("kept"), link = secret("first");
@@ -424,9 +416,8 @@ TEST_CASE(strangers_use_up_nothing_of_another_network)
 	assert_int_equal(ask_as(fixture, ana, &own), OK);
 }
 
-TEST_CASE(invitations_are_mailed_and_not_too_often)
+TEST_CASE_ON(invitations_are_mailed_and_not_too_often, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	char email[32] = "a@example.org";
 	for (; *email < 'd'; ++*email)
 		assert_int_equal(invite_as(fixture, fixture->sample.account_id, email, ROLE_READER, 3), OK);
@@ -456,9 +447,8 @@ TEST_CASE(invitations_are_mailed_and_not_too_often)
 	assert_int_equal(of_nobody, 1);
 }
 
-TEST_CASE(sessions_end)
+TEST_CASE_ON(sessions_end, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct session_view session;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
@@ -511,9 +501,8 @@ static size_t count_sessions(struct fixture *fixture, const struct session_scope
 	return list.count;
 }
 
-TEST_CASE(ones_own_sessions_are_those_in_any_account)
+TEST_CASE_ON(ones_own_sessions_are_those_in_any_account, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct session_view elsewhere;
 	struct sha256 cookie = secret("elsewhere");
@@ -539,9 +528,8 @@ TEST_CASE(ones_own_sessions_are_those_in_any_account)
 	assert_int_equal(count_sessions(fixture, &ana), 1);
 }
 
-TEST_CASE(another_role_ends_the_sessions_in_the_account)
+TEST_CASE_ON(another_role_ends_the_sessions_in_the_account, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct slice account = slice_of(fixture->sample.account_id);
 	struct session_view session;
@@ -576,9 +564,8 @@ static int choose(struct fixture *fixture, const char *cookie, const char *accou
 	return store_choose_account(fixture->sample.store, &digest, slice_of(account_id), NULL);
 }
 
-TEST_CASE(owners_of_one_account_end_nothing_in_another)
+TEST_CASE_ON(owners_of_one_account_end_nothing_in_another, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct slice other = slice_of(fixture->other_id);
 	struct session_view session;
@@ -606,9 +593,8 @@ TEST_CASE(owners_of_one_account_end_nothing_in_another)
 	assert_string_equal(session.chosen->account_id, fixture->sample.account_id);
 }
 
-TEST_CASE(the_last_owner_stays)
+TEST_CASE_ON(the_last_owner_stays, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct slice account = slice_of(fixture->sample.account_id);
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
@@ -671,9 +657,8 @@ static void *remove_one(void *argument)
 	return NULL;
 }
 
-TEST_CASE(of_two_last_owners_who_go_at_once_one_stays)
+TEST_CASE_ON(of_two_last_owners_who_go_at_once_one_stays, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *other = open_other_node(fixture);
 	pthread_barrier_t start;
 	pthread_barrier_init(&start, NULL, 2);
@@ -749,9 +734,8 @@ static void *remove_other(void *argument)
 	return NULL;
 }
 
-TEST_CASE(of_two_owners_who_remove_each_other_one_stays)
+TEST_CASE_ON(of_two_owners_who_remove_each_other_one_stays, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *other = open_other_node(fixture);
 	pthread_barrier_t start;
 	pthread_barrier_init(&start, NULL, 2);
@@ -783,9 +767,8 @@ static void remove_meanwhile(void *context)
 }
 
 /* Only on a server do two nodes write concurrently. */
-TEST_CASE(who_was_removed_before_the_owners_were_locked_removes_nobody)
+TEST_CASE_ON(who_was_removed_before_the_owners_were_locked_removes_nobody, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	if (!server_url)
 		skip();
 	struct store *other = open_other_node(fixture);
@@ -805,9 +788,8 @@ TEST_CASE(who_was_removed_before_the_owners_were_locked_removes_nobody)
 	store_close(other);
 }
 
-TEST_CASE(who_was_removed_meanwhile_revokes_no_key)
+TEST_CASE_ON(who_was_removed_meanwhile_revokes_no_key, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	if (!server_url)
 		skip();
 	struct store *other = open_other_node(fixture);
@@ -841,9 +823,8 @@ TEST_CASE(who_was_removed_meanwhile_revokes_no_key)
 }
 
 /* An operation of several transactions, such as a replay of many notices. */
-TEST_CASE(who_was_removed_meanwhile_goes_on_with_nothing)
+TEST_CASE_ON(who_was_removed_meanwhile_goes_on_with_nothing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	char key_ids[2][ID_SIZE];
 	int64_t revoked_at_us = 0;
@@ -921,9 +902,8 @@ static void eva_follows_ana(void *context)
 		changes->result = change_as_operator(changes->fixture, store, "ana@example.org", 0);
 }
 
-TEST_CASE(who_became_the_last_owner_meanwhile_stays)
+TEST_CASE_ON(who_became_the_last_owner_meanwhile_stays, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	if (!server_url)
 		skip();
 	struct store *other = open_other_node(fixture);
@@ -939,9 +919,8 @@ TEST_CASE(who_became_the_last_owner_meanwhile_stays)
 	store_close(other);
 }
 
-TEST_CASE(what_a_form_did_is_done_once)
+TEST_CASE_ON(what_a_form_did_is_done_once, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct submitted_form first, again;
 	for (int i = 0; i < 3; i++) {
 		bool urgent = i == 1, behind = i == 2;
@@ -957,9 +936,8 @@ TEST_CASE(what_a_form_did_is_done_once)
 	}
 }
 
-TEST_CASE(a_form_of_which_nothing_is_known_yet_does_nothing_again)
+TEST_CASE_ON(a_form_of_which_nothing_is_known_yet_does_nothing_again, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct submitted_form form;
 	assert_int_equal(send_form(fixture, "cut off", false, true, &form), OK);
 	assert_int_equal(send_form(fixture, "cut off", false, true, &form), ERR_CONFLICT);
@@ -967,9 +945,8 @@ TEST_CASE(a_form_of_which_nothing_is_known_yet_does_nothing_again)
 	assert_string_equal(form.act_id, "");
 }
 
-TEST_CASE(forms_are_forgotten)
+TEST_CASE_ON(forms_are_forgotten, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct submitted_form form;
 	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
 	int64_t now_us = store_now_us(fixture->sample.store);
@@ -980,9 +957,8 @@ TEST_CASE(forms_are_forgotten)
 }
 
 /* Locked as by a commit that waits for its standby. */
-TEST_CASE(what_is_noted_of_a_user_waits_for_no_row)
+TEST_CASE_ON(what_is_noted_of_a_user_waits_for_no_row, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	sign_in(fixture, "ana@example.org", "c");
 	struct store *store = fixture->sample.store, *other = open_other_node(fixture);
@@ -1021,9 +997,8 @@ TEST_CASE(what_is_noted_of_a_user_waits_for_no_row)
 	assert_int_equal(session.chosen->seen_at_us, LATER);
 }
 
-TEST_CASE(what_ran_out_is_forgotten)
+TEST_CASE_ON(what_ran_out_is_forgotten, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct session_view session;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	sign_in(fixture, "ana@example.org", "c");
@@ -1047,9 +1022,8 @@ static int64_t last_seen(struct fixture *fixture, const char *account_id)
 	return list.items[0].seen_at_us;
 }
 
-TEST_CASE(when_somebody_was_seen_outlasts_his_sessions)
+TEST_CASE_ON(when_somebody_was_seen_outlasts_his_sessions, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	const char *here = fixture->sample.account_id;
 	struct sha256 cookie = secret("c");
@@ -1092,9 +1066,8 @@ static bool says(const struct audit_record *act, const char *words)
 	return memmem(act->document.data, act->document.size, words, strlen(words)) != NULL;
 }
 
-TEST_CASE(coming_in_and_going_out_are_acts)
+TEST_CASE_ON(coming_in_and_going_out_are_acts, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const char *here = fixture->sample.account_id, *there = fixture->other_id;
 	struct audit_record *acts;
 	struct session_view session;
@@ -1125,9 +1098,8 @@ TEST_CASE(coming_in_and_going_out_are_acts)
 	assert_int_equal(list_records(fixture, here, "sign in", &acts), 1);
 }
 
-TEST_CASE(the_operators_acts_on_a_user_are_on_each_of_his_accounts)
+TEST_CASE_ON(the_operators_acts_on_a_user_are_on_each_of_his_accounts, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct actor actor = {.via = "socket", .node = "here"};
 	struct act act = {.by = &actor, .operation = "user link", .arena = &fixture->arena};
@@ -1173,9 +1145,8 @@ static int use(struct fixture *fixture, const struct passkey_record *known, int6
 	return store_use_passkey(fixture->sample.store, known, count, &start, NULL);
 }
 
-TEST_CASE(a_challenge_counts_once_in_time)
+TEST_CASE_ON(a_challenge_counts_once_in_time, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct sha256 one = secret("one"), other = secret("other");
 	uint8_t first[CHALLENGE_SIZE] = "first", second[CHALLENGE_SIZE] = "second";
@@ -1191,9 +1162,8 @@ TEST_CASE(a_challenge_counts_once_in_time)
 	assert_int_equal(store_take_challenge(store, &one, 0, got, NULL), ERR_NOT_FOUND);
 }
 
-TEST_CASE(a_passkey_is_kept_and_signs_in)
+TEST_CASE_ON(a_passkey_is_kept_and_signs_in, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct session_view session;
 	struct passkey_record found;
@@ -1251,9 +1221,8 @@ TEST_CASE(a_passkey_is_kept_and_signs_in)
 	assert_int_equal(fixture->error.message, MSG_STORE_PASSKEYS_FULL);
 }
 
-TEST_CASE(an_account_says_that_it_asks_for_passkeys)
+TEST_CASE_ON(an_account_says_that_it_asks_for_passkeys, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct session_view session;
 	struct account_change change = ACCOUNT_UNCHANGED;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);

@@ -122,9 +122,8 @@ static void assert_same_declaration(const struct declaration *a, const struct de
 	assert_memory_equal(a->hash, b->hash, hash_algorithm_size(a->hash_algorithm));
 }
 
-TEST_CASE(registers_and_survives_reopening)
+TEST_CASE_ON(registers_and_survives_reopening, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->other, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_TEST, "a"),
@@ -156,9 +155,8 @@ TEST_CASE(registers_and_survives_reopening)
 	assert_int_equal(report.chains, 4);
 }
 
-TEST_CASE(replays_and_conflicts_across_batches)
+TEST_CASE_ON(replays_and_conflicts_across_batches, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration first = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
 	submit(fixture, &first, 1, NOW);
 	struct registration again[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
@@ -184,9 +182,8 @@ TEST_CASE(replays_and_conflicts_across_batches)
 }
 
 /* The channel's configuration may change during a request. */
-TEST_CASE(refuses_what_is_not_of_the_channels_modality)
+TEST_CASE_ON(refuses_what_is_not_of_the_channels_modality, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
 	items[0].declaration.modality = MODALITY_CONTENT;
@@ -200,9 +197,8 @@ TEST_CASE(refuses_what_is_not_of_the_channels_modality)
 	assert_int_equal(assert_clean(fixture).events, 1);
 }
 
-TEST_CASE(runs_into_debt_and_is_settled)
+TEST_CASE_ON(runs_into_debt_and_is_settled, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	static char refs[12][16];
 	struct registration items[12];
 	for (int i = 0; i < 12; i++) {
@@ -255,9 +251,8 @@ static void list_filtered(struct fixture *fixture, const struct event_filter *fi
 	                 OK);
 }
 
-TEST_CASE(lists_by_filters)
+TEST_CASE_ON(lists_by_filters, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	static char refs[8][16];
 	for (int i = 0; i < 8; i++) {
 		snprintf(refs[i], sizeof refs[i], "r%d", i);
@@ -357,9 +352,8 @@ static int64_t received_at(struct fixture *fixture, const char *ref, int64_t now
 	return item.event->received_at_us;
 }
 
-TEST_CASE(nothing_is_received_in_a_closed_range)
+TEST_CASE_ON(nothing_is_received_in_a_closed_range, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct ledger_clock clock = {.now_us = NOW + 1000, .bound_us = 10};
 	assert_int_equal(received_at(fixture, "a", NOW), NOW);
 	assert_int_equal(close_until(fixture, NOW + 5000, &clock, OK), NOW + 1000);
@@ -385,9 +379,8 @@ TEST_CASE(nothing_is_received_in_a_closed_range)
 	assert_clean(fixture);
 }
 
-TEST_CASE(long_lists_come_in_pieces)
+TEST_CASE_ON(long_lists_come_in_pieces, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct credit_movement movement = {.credits = 100000, .kind = "adjustment"};
 	struct credit_outcome outcome;
 	assert_int_equal(store_move_credits(fixture->sample.store, slice_of(fixture->sample.account_id),
@@ -417,9 +410,8 @@ static void change_events(struct fixture *fixture, const char *change)
 }
 
 /* The contents of the files are checked, not trusted. */
-TEST_CASE(check_finds_changes)
+TEST_CASE_ON(check_finds_changes, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "c")};
@@ -450,12 +442,10 @@ TEST_CASE(check_finds_changes)
 	assert_true(sample_check(&fixture->sample) > 0);
 }
 
-TEST_CASE(one_process_at_a_time)
+TEST_CASE_ON(one_process_at_a_time, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *second;
-	struct error error;
-	error_clear(&error);
+	struct error error = {0};
 	if (server_url)
 		skip();
 	assert_int_equal(store_open(&(struct db_options){.url = fixture->sample.url}, &second, &error),
@@ -463,9 +453,8 @@ TEST_CASE(one_process_at_a_time)
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "in use"));
 }
 
-TEST_CASE(secrets_last)
+TEST_CASE_ON(secrets_last, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct sha256 first;
 	struct sha256 second;
 	struct sha256 other;
@@ -478,9 +467,8 @@ TEST_CASE(secrets_last)
 }
 
 /* Sweep tokens belong to the database: a copy has only the earlier ones. */
-TEST_CASE(sweeps_take_turns)
+TEST_CASE_ON(sweeps_take_turns, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct sweep_grant first, again, second, late;
 	assert_int_equal(store_take_sweep_token(fixture->sample.store, "", 0, &first, NULL), OK);
 	assert_int_equal(first.accepted_us, 0);
@@ -517,9 +505,8 @@ static size_t count_rows(struct fixture *fixture, const char *literal_sql)
 
 /* A limit that is set in the middle of its period counts the earlier events; its notice is written
  * once; the next period starts at zero. */
-TEST_CASE(limits_hold_across_batches_and_periods)
+TEST_CASE_ON(limits_hold_across_batches_and_periods, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "c"),
@@ -559,9 +546,8 @@ static void add_late_one(struct registration_batch *batch, const int64_t *accoun
 
 /* When a batch may have to wait for accounts, items that arrive in the meantime join it and have a
  * later time. */
-TEST_CASE(a_batch_grows_while_it_waits)
+TEST_CASE_ON(a_batch_grows_while_it_waits, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration first = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
 	struct registration late = item_make(fixture, &fixture->channel, MODE_LIVE, "b");
 	struct registration *list[2] = {&first};
@@ -578,9 +564,8 @@ TEST_CASE(a_batch_grows_while_it_waits)
 }
 
 /* A batch that cannot be written completely leaves nothing behind. */
-TEST_CASE(a_failed_batch_leaves_nothing)
+TEST_CASE_ON(a_failed_batch_leaves_nothing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration good = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
 	struct registration bad = item_make(fixture, &fixture->channel, MODE_LIVE, "b");
 	bad.chain = 1000;
@@ -594,9 +579,8 @@ TEST_CASE(a_failed_batch_leaves_nothing)
 
 /* A copy made while the store is open is complete, can be restored into an empty place, completely
  * or not at all, and continues without a gap. */
-TEST_CASE(a_backup_goes_on)
+TEST_CASE_ON(a_backup_goes_on, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
@@ -649,9 +633,8 @@ TEST_CASE(a_backup_goes_on)
 }
 
 /* A restore that fails in the middle leaves nothing behind. */
-TEST_CASE(half_a_backup_does_not_come_back)
+TEST_CASE_ON(half_a_backup_does_not_come_back, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct registration item = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
 	submit(fixture, &item, 1, NOW);
 	if (!server_url)
@@ -711,9 +694,8 @@ static int stage(struct fixture *fixture, int64_t number, int64_t events)
 }
 
 /* Blocks of a round take effect when the round is written, and can be removed until then. */
-TEST_CASE(rounds_are_written_in_blocks)
+TEST_CASE_ON(rounds_are_written_in_blocks, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct unsealed_chain chain;
 	struct staged_round staged;
@@ -1066,9 +1048,8 @@ static const char *const evidence_ends[][2] = {
 	{"DELETE FROM archive_timestamps WHERE stamp = 1", "the previous archive timestamp is missing"},
 };
 
-TEST_CASE(evidence_is_checked)
+TEST_CASE_ON(evidence_is_checked, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	fill_evidence(fixture);
 	assert_clean(fixture);
 	for (size_t i = 0; i < sizeof evidence_changes / sizeof *evidence_changes; i++) {
@@ -1103,9 +1084,8 @@ static void find_sale(struct fixture *fixture, const char *sale_id, struct purch
 
 /* Buyer and tax rate are those at the creation of the purchase; a purchase of an older version has
  * neither. */
-TEST_CASE(a_purchase_keeps_who_bought_at_what_rate)
+TEST_CASE_ON(a_purchase_keeps_who_bought_at_what_rate, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	char pack_id[ID_SIZE], sale_id[ID_SIZE];
 	struct purchase_record sale;
@@ -1168,9 +1148,8 @@ TEST_CASE(the_staged_round_is_checked)
 }
 
 /* Sums of 64-bit integers, which a server returns in another type. */
-TEST_CASE(sums_are_read_as_they_are)
+TEST_CASE_ON(sums_are_read_as_they_are, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	static const struct {
 		int64_t a, b, sum;
 	} rows[] = {
@@ -1219,9 +1198,8 @@ TEST_CASE(sums_are_read_as_they_are)
 }
 
 /* A search for unreferenced objects waits for transactions in progress. */
-TEST_CASE(what_is_being_written_is_awaited)
+TEST_CASE_ON(what_is_being_written_is_awaited, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct db *db = fixture->sample.store->db;
 	assert_int_equal(store_await_writes(fixture->sample.store, NULL), OK);
 	if (!db_is_shared(db))
@@ -1241,9 +1219,8 @@ TEST_CASE(what_is_being_written_is_awaited)
 	assert_int_equal(store_await_writes(fixture->sample.store, NULL), OK);
 }
 
-TEST_CASE(an_idempotency_key_leads_to_its_certification)
+TEST_CASE_ON(an_idempotency_key_leads_to_its_certification, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 2);
 	sample_register(&fixture->sample, MODE_TEST, 1);
 	struct certification first = asked(fixture, MODE_LIVE, 2, NOW, "key");
@@ -1280,9 +1257,8 @@ TEST_CASE(an_idempotency_key_leads_to_its_certification)
 	assert_clean(fixture);
 }
 
-TEST_CASE(an_idempotency_key_is_free_after_a_day)
+TEST_CASE_ON(an_idempotency_key_is_free_after_a_day, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_TEST, 3);
 	struct certification first = asked(fixture, MODE_TEST, 1, NOW, "key");
 	assert_int_equal(ask_for(fixture, &first), OK);
@@ -1300,9 +1276,8 @@ TEST_CASE(an_idempotency_key_is_free_after_a_day)
 }
 
 /* In batches of 500. */
-TEST_CASE(idempotency_keys_are_forgotten)
+TEST_CASE_ON(idempotency_keys_are_forgotten, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 1);
 	for (int i = 0; i < 1003; i++) {
 		char key[16];
@@ -1328,9 +1303,8 @@ TEST_CASE(idempotency_keys_are_forgotten)
 	assert_string_not_equal(led_to(fixture, &last), "");
 }
 
-TEST_CASE(an_idempotency_key_is_taken_once)
+TEST_CASE_ON(an_idempotency_key_is_taken_once, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 1);
 	struct asker askers[KEYS_AT_ONCE];
 	pthread_barrier_t barrier;

@@ -142,9 +142,8 @@ TEST_CASE_WITH(test_table_is_well_formed, NULL, NULL)
 	assert_null(admin_find(slice_of("account")));
 }
 
-TEST_CASE(test_arguments_are_checked)
+TEST_CASE_ON(test_arguments_are_checked, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	static const struct {
 		const char *operation, *arguments, *message;
 	} bad[] = {
@@ -193,9 +192,8 @@ static const char *bad_value(enum admin_kind kind)
 	}
 }
 
-TEST_CASE(test_errors_name_the_field)
+TEST_CASE_ON(test_errors_name_the_field, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct admin_operation *operation;
 	const struct admin_parameter *at;
 	size_t tried = 0;
@@ -233,9 +231,8 @@ TEST_CASE_WITH(test_no_sentence_speaks_of_a_command_line, NULL, NULL)
 	}
 }
 
-TEST_CASE(test_account_channel_and_key)
+TEST_CASE_ON(test_account_channel_and_key, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const char *channel = make_channel(fixture);
 	struct json *answer;
 	char arguments[256];
@@ -264,9 +261,8 @@ TEST_CASE(test_account_channel_and_key)
 	assert_true(identity.revoked);
 }
 
-TEST_CASE(test_configure_says_whether_it_changed)
+TEST_CASE_ON(test_configure_says_whether_it_changed, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const char *channel = make_channel(fixture);
 	struct json *answer;
 	char arguments[256];
@@ -281,9 +277,8 @@ TEST_CASE(test_configure_says_whether_it_changed)
 	assert_int_equal(json_member(answer, "changed")->type, JSON_FALSE);
 }
 
-TEST_CASE(test_backup_comes_back)
+TEST_CASE_ON(test_backup_comes_back, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	make_channel(fixture);
 	char arguments[256], backup[128], path[160];
 	struct json *answer;
@@ -339,9 +334,8 @@ TEST_CASE(test_backup_comes_back)
 	scratch_remove(other.directory);
 }
 
-TEST_CASE(test_check_sees_an_altered_store)
+TEST_CASE_ON(test_check_sees_an_altered_store, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct json *answer;
 	make_channel(fixture);
 	assert_int_equal(run(fixture, "store check", "{}", &answer), OK);
@@ -368,9 +362,8 @@ static const char *exchange(struct fixture *fixture, const char *request)
 	return arena_copy(&fixture->arena, answer.data, answer.size);
 }
 
-TEST_CASE(test_socket_answers)
+TEST_CASE_ON(test_socket_answers, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct admin_server *server;
 	BUF_AUTO struct buf nothing = {.limit = 4096};
 	assert_int_equal(admin_exchange(fixture->socket, slice_of("{}"), &nothing, &fixture->error),
@@ -395,9 +388,8 @@ TEST_CASE(test_socket_answers)
 	assert_int_not_equal(access(fixture->socket, F_OK), 0);
 }
 
-TEST_CASE(test_socket_limits_requests)
+TEST_CASE_ON(test_socket_limits_requests, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct admin_server *server;
 	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, NULL), OK);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -417,9 +409,8 @@ TEST_CASE(test_socket_limits_requests)
 	admin_server_stop(server);
 }
 
-TEST_CASE(test_long_socket_paths_work)
+TEST_CASE_ON(test_long_socket_paths_work, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct admin_server *server;
 	size_t size = (size_t)snprintf(fixture->socket, sizeof fixture->socket, "%s/%0120d",
 	                               fixture->directory, 1);
@@ -432,9 +423,8 @@ TEST_CASE(test_long_socket_paths_work)
 	assert_int_not_equal(access(fixture->socket, F_OK), 0);
 }
 
-TEST_CASE(test_stale_socket_is_replaced)
+TEST_CASE_ON(test_stale_socket_is_replaced, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/admin.sock", fixture->directory);
 	int left = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -455,9 +445,8 @@ TEST_CASE(test_stale_socket_is_replaced)
 }
 
 /* Another user is refused even where the file modes would allow access. Needs root. */
-TEST_CASE(test_other_users_are_refused)
+TEST_CASE_ON(test_other_users_are_refused, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct admin_server *server;
 	if (geteuid() != 0)
 		skip();
@@ -501,9 +490,8 @@ static void *create_accounts(void *argument)
 	return NULL;
 }
 
-TEST_CASE(test_many_callers_at_once)
+TEST_CASE_ON(test_many_callers_at_once, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct admin_server *server;
 	pthread_t threads[12];
 	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, NULL), OK);
@@ -570,9 +558,8 @@ static uint64_t forgotten(struct service *service)
 	return question.generation;
 }
 
-TEST_CASE(keys_are_forgotten_for_what_changed_something)
+TEST_CASE_ON(keys_are_forgotten_for_what_changed_something, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct service service = {
 		.settings = &fixture->settings, .store = fixture->admin.store, .keys = key_cache_make()};
 	const char *account = make(fixture, "account create", "account_id", "{\"name\":\"@\"}", "One");

@@ -80,9 +80,8 @@ static struct event_tried try(struct office *office, const char *client_ref, con
 	return tried;
 }
 
-TEST_CASE(a_late_commit_is_told_and_found_again)
+TEST_CASE_ON(a_late_commit_is_told_and_found_again, struct office *office)
 {
-	struct office *office = *state;
 	BUF_AUTO struct buf answer = {.limit = 8192};
 	hold(true);
 	seen.impatient = true;
@@ -100,9 +99,8 @@ TEST_CASE(a_late_commit_is_told_and_found_again)
 	assert_non_null(strstr(answer.data, again.event_id));
 }
 
-TEST_CASE(no_try_is_left_when_the_service_stops)
+TEST_CASE_ON(no_try_is_left_when_the_service_stops, struct office *office)
 {
-	struct office *office = *state;
 	BUF_AUTO struct buf answer = {.limit = 8192};
 	hold(true);
 	seen.impatient = true;
@@ -113,9 +111,8 @@ TEST_CASE(no_try_is_left_when_the_service_stops)
 	hold(false); /* the sequencer answers them when the office closes */
 }
 
-TEST_CASE(an_account_has_one_bucket)
+TEST_CASE_ON(an_account_has_one_bucket, struct office *office)
 {
-	struct office *office = *state;
 	BUF_AUTO struct buf answer = {.limit = 8192};
 	assert_int_equal(try(office, "one", "{}", &answer).status, 201);
 	uint64_t bucket = seen.bucket;
@@ -178,9 +175,8 @@ static void assert_came_of_it(const struct json *act, const char *made, const ch
 	assert_true(!outcome || slice_is(text, outcome));
 }
 
-TEST_CASE(its_act_says_what_came_of_it)
+TEST_CASE_ON(its_act_says_what_came_of_it, struct office *office)
 {
-	struct office *office = *state;
 	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	BUF_AUTO struct buf answer = {.limit = 8192};
 	struct json *act;
@@ -202,9 +198,8 @@ TEST_CASE(its_act_says_what_came_of_it)
 	assert_came_of_it(act, fresh.event_id, NULL, NULL);
 }
 
-TEST_CASE(a_commit_that_failed_is_one_whose_outcome_is_unknown)
+TEST_CASE_ON(a_commit_that_failed_is_one_whose_outcome_is_unknown, struct office *office)
 {
-	struct office *office = *state;
 	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	BUF_AUTO struct buf answer = {.limit = 8192};
 	struct json *act;
@@ -218,9 +213,8 @@ TEST_CASE(a_commit_that_failed_is_one_whose_outcome_is_unknown)
 	assert_int_equal(count_records(office, &arena, &act), 1);
 }
 
-TEST_CASE(who_has_lost_his_session_tries_nothing)
+TEST_CASE_ON(who_has_lost_his_session_tries_nothing, struct office *office)
 {
-	struct office *office = *state;
 	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	BUF_AUTO struct buf answer = {.limit = 8192};
 	struct json *act;

@@ -391,9 +391,8 @@ TEST_CASE_WITH(roles_are_what_they_are_called, NULL, NULL)
 
 /* ---- each operation, each role ---- */
 
-TEST_CASE(each_role_does_what_the_table_says)
+TEST_CASE_ON(each_role_does_what_the_table_says, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct permission *permission;
 	signed_in_ago_us = 0;
 	size_t allowed = 0;
@@ -417,9 +416,8 @@ TEST_CASE(each_role_does_what_the_table_says)
 	assert_int_equal(try_plain(fixture, &none, 0), ERR_FORBIDDEN);
 }
 
-TEST_CASE(what_is_dangerous_asks_for_a_fresh_sign_in)
+TEST_CASE_ON(what_is_dangerous_asks_for_a_fresh_sign_in, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct permission *permission;
 	signed_in_ago_us = USER_AUTH_RECENT_US;
 	for (size_t at = 0; (permission = permission_at(at)); at++)
@@ -429,9 +427,8 @@ TEST_CASE(what_is_dangerous_asks_for_a_fresh_sign_in)
 	signed_in_ago_us = 0;
 }
 
-TEST_CASE(an_account_can_ask_for_passkeys)
+TEST_CASE_ON(an_account_can_ask_for_passkeys, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct permission *permission;
 	lacks_passkey = true;
 	for (int has = 1; has >= 0; has--) {
@@ -461,9 +458,8 @@ static void assert_same_words(const char *said, const char *id, const char *said
 	assert_string_equal(at + strlen(id), other + strlen(NOBODYS));
 }
 
-TEST_CASE(what_is_another_accounts_is_not_there)
+TEST_CASE_ON(what_is_another_accounts_is_not_there, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct permission *permission;
 	size_t tried = 0;
 	for (size_t at = 0; (permission = permission_at(at)); at++) {
@@ -494,9 +490,8 @@ TEST_CASE(what_is_another_accounts_is_not_there)
 	assert_true(tried > 150);
 }
 
-TEST_CASE(what_only_the_operator_sets_is_refused)
+TEST_CASE_ON(what_only_the_operator_sets_is_refused, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct permission *permission;
 	const char *refused[64];
 	size_t count = 0;
@@ -534,9 +529,8 @@ static const struct permission *permission_of(const char *operation)
 	return NULL;
 }
 
-TEST_CASE(who_is_no_owner_sees_and_ends_his_own_sessions)
+TEST_CASE_ON(who_is_no_owner_sees_and_ends_his_own_sessions, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	static const char *const names[] = {"session list", "session end"};
 	for (size_t i = 0; i < 2; i++) {
 		const struct permission *permission = permission_of(names[i]);
@@ -558,9 +552,8 @@ TEST_CASE(who_is_no_owner_sees_and_ends_his_own_sessions)
 	}
 }
 
-TEST_CASE(the_operator_may_do_everything)
+TEST_CASE_ON(the_operator_may_do_everything, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct permission *permission;
 	for (size_t at = 0; (permission = permission_at(at)); at++) {
 		struct permission all = *permission;
@@ -596,9 +589,8 @@ static void begin_session(struct fixture *fixture)
 	                        role_text(fixture->membership.role), fixture->own.account_id));
 }
 
-TEST_CASE(an_act_says_which_user_did_it)
+TEST_CASE_ON(an_act_says_which_user_did_it, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct admin_caller caller;
 	struct slice text;
 	fixture->membership.role = ROLE_OWNER;

@@ -8,8 +8,7 @@ static void canonical(struct slice text, struct buf *out)
 {
 	ARENA_AUTO struct arena arena = {.limit = 10000000};
 	struct json *json;
-	struct error error;
-	error_clear(&error);
+	struct error error = {0};
 	if (json_parse(&arena, text, NULL, &json, &error) != 0)
 		fail_msg("%s", error.english);
 	buf_clear(out);
@@ -271,8 +270,7 @@ TEST_CASE(test_random_trees)
 		ARENA_AUTO struct arena arena = {.limit = 10000000};
 		struct json *json;
 		struct json *again;
-		struct error error;
-		error_clear(&error);
+		struct error error = {0};
 		buf_clear(&text);
 		random_value(&seed, &text, 4);
 		assert_int_equal(buf_check(&text), 0);

@@ -6,8 +6,7 @@
 static int64_t parse_good(const char *text)
 {
 	int64_t time_us = 0;
-	struct error error;
-	error_clear(&error);
+	struct error error = {0};
 	if (time_parse(slice_of(text), "occurred_at", &time_us, &error) != 0)
 		fail_msg("%s: %s", text, error.english);
 	return time_us;
@@ -97,8 +96,7 @@ TEST_CASE(test_refused)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		int64_t time_us = 77;
-		struct error error;
-		error_clear(&error);
+		struct error error = {0};
 		int result = time_parse(slice_of(rows[i].text), "from", &time_us, &error);
 		if (result != ERR_VALIDATION || error.message != rows[i].message)
 			fail_msg("%s: %d %s", rows[i].text, result, error.english);

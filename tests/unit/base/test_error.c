@@ -40,8 +40,7 @@ TEST_CASE(test_codes_are_found)
 TEST_CASE(test_sentences)
 {
 	for (int message = MSG_NONE + 1; message < (int)MSG_COUNT; message++) {
-		struct error error;
-		error_clear(&error);
+		struct error error = {0};
 		error_set(&error, ERR_VALIDATION, (enum message)message, "zero", "one", "two", "three",
 		          NULL);
 		assert_int_equal(error.message, message);
@@ -54,8 +53,7 @@ TEST_CASE(test_sentences)
 
 TEST_CASE(test_places)
 {
-	struct error error;
-	error_clear(&error);
+	struct error error = {0};
 	assert_int_equal(error_set(&error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "payload", NULL),
 	                 ERR_VALIDATION);
 	assert_string_equal(error_message(&error, LANGUAGE_ENGLISH),
@@ -74,8 +72,7 @@ TEST_CASE(test_long_places_are_cut)
 	for (size_t i = 0; i < 3000; i += 3)
 		memcpy(name + i, "\xe2\x82\xac", 3);
 	name[3000] = '\0';
-	struct error error;
-	error_clear(&error);
+	struct error error = {0};
 	error_set(&error, ERR_VALIDATION, MSG_FIELD_REQUIRED, name, NULL);
 	assert_true(utf8_valid(slice_of(error.english)));
 	assert_non_null(strstr(error.english, "' is required."));
@@ -86,8 +83,7 @@ TEST_CASE(test_long_places_are_cut)
 
 TEST_CASE(test_cause)
 {
-	struct error error;
-	error_clear(&error);
+	struct error error = {0};
 	error_set(&error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "x", NULL);
 	assert_int_equal(error_cause(&error, ERR_IO, "open %s: %d", "/x", 5), ERR_IO);
 	assert_string_equal(error.cause, "open /x: 5");

@@ -8,8 +8,7 @@
 static struct json *parse(struct arena *arena, const char *text)
 {
 	struct json *json = NULL;
-	struct error error;
-	error_clear(&error);
+	struct error error = {0};
 	if (json_parse(arena, slice_of(text), NULL, &json, &error) != 0)
 		fail_msg("%s: %s", text, error.english);
 	return json;
@@ -134,9 +133,8 @@ static void assert_refused(struct slice text, const struct json_limits *limits,
                            enum message message, const char *part)
 {
 	ARENA_AUTO struct arena arena = {.limit = 10000000};
-	struct error error;
+	struct error error = {0};
 	struct json *json = NULL;
-	error_clear(&error);
 	int result = json_parse(&arena, text, limits, &json, &error);
 	if (result != ERR_VALIDATION || error.message != message || !strstr(error.english, part))
 		fail_msg("%.*s: %d %s", (int)text.size, text.data, result, error.english);
@@ -304,8 +302,7 @@ TEST_CASE(test_memory_limit)
 		for (size_t limit = 0; result == ERR_NO_MEMORY; limit += 16) {
 			ARENA_AUTO struct arena arena;
 			struct json *json = NULL;
-			struct error error;
-			error_clear(&error);
+			struct error error = {0};
 			arena_init(&arena, limit);
 			result = json_parse(&arena, slice_of(texts[i]), NULL, &json, &error);
 			if (result) {

@@ -1,12 +1,7 @@
 /* The settings of the content store: addresses, and the check of each driver's settings. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "content/content.h"
 
@@ -39,7 +34,7 @@ static void check(const struct content_options *options, bool serving)
 	content_check_settings(options, &report);
 }
 
-static void only_files_are_on_this_machine(void **state)
+TEST_CASE(only_files_are_on_this_machine)
 {
 	(void)state;
 	assert_string_equal(content_url_directory("file:/srv/content"), "/srv/content");
@@ -48,7 +43,7 @@ static void only_files_are_on_this_machine(void **state)
 	assert_null(content_url_directory(""));
 }
 
-static void settings_are_checked(void **state)
+TEST_CASE(settings_are_checked)
 {
 	(void)state;
 	const struct content_options files = {
@@ -79,7 +74,7 @@ static void settings_are_checked(void **state)
 	assert_string_equal(warnings, "content.keep_swept");
 }
 
-static void an_s3_address_needs_keys_to_serve(void **state)
+TEST_CASE(an_s3_address_needs_keys_to_serve)
 {
 	(void)state;
 	struct content_options options = {
@@ -101,12 +96,4 @@ static void an_s3_address_needs_keys_to_serve(void **state)
 	assert_string_equal(problems, "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_files_are_on_this_machine),
-		cmocka_unit_test(settings_are_checked),
-		cmocka_unit_test(an_s3_address_needs_keys_to_serve),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

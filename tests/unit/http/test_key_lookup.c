@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "harness.h"
 
 static struct harness harness;
@@ -78,7 +79,7 @@ static void revoke_key(void)
 	service_clear_key_cache(&harness.service);
 }
 
-static void test_revoked_meanwhile(void **state)
+TEST_CASE(test_revoked_meanwhile)
 {
 	hang();
 	int before = ask();
@@ -94,7 +95,7 @@ static void test_revoked_meanwhile(void **state)
 }
 
 /* A look-up that began longer ago than results are cached is not shared. */
-static void test_hangs_for_longer_than_it_counts(void **state)
+TEST_CASE(test_hangs_for_longer_than_it_counts)
 {
 	hang();
 	int before = ask();
@@ -106,8 +107,19 @@ static void test_hangs_for_longer_than_it_counts(void **state)
 	answered(before, 200, NULL);
 }
 
+static void short_deadline(struct settings *settings)
+{
+	settings->http_deadline = US_PER_SECOND / 2;
+}
+
+static int start_impatient(void **state)
+{
+	harness_start(&harness, short_deadline);
+	return 0;
+}
+
 /* Waiting requests are answered at the deadline, later ones at once, and no more look-ups hang. */
-static void test_hangs_beyond_the_deadline(void **state)
+TEST_CASE_WITH(test_hangs_beyond_the_deadline, start_impatient, harness_tear_down)
 {
 	hang();
 	int waiting[3];
@@ -134,25 +146,4 @@ static int start(void **state)
 	return 0;
 }
 
-static void short_deadline(struct settings *settings)
-{
-	settings->http_deadline = US_PER_SECOND / 2;
-}
-
-static int start_impatient(void **state)
-{
-	harness_start(&harness, short_deadline);
-	return 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_revoked_meanwhile, start, harness_tear_down),
-		cmocka_unit_test_setup_teardown(test_hangs_for_longer_than_it_counts, start,
-	                                    harness_tear_down),
-		cmocka_unit_test_setup_teardown(test_hangs_beyond_the_deadline, start_impatient,
-	                                    harness_tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(start, harness_tear_down)

@@ -114,28 +114,23 @@ static void in_turn(unsigned kinds, int result)
 	failing_code = ERR_UNAVAILABLE;
 }
 
-static void parts_that_fail_delay_it(void **state)
+TEST_CASE(parts_that_fail_delay_it)
 {
 	in_turn(FAILING_PARTS, ERR_UNAVAILABLE);
 }
 
-static void memory_that_fails_delays_it(void **state)
+TEST_CASE(memory_that_fails_delays_it)
 {
 	in_turn(FAILING_MEMORY | FAILING_ARENAS, ERR_UNAVAILABLE);
 	in_turn(FAILING_SQLITE | FAILING_OPENSSL, ERR_UNAVAILABLE);
 }
 
-static void disks_that_fail_delay_it(void **state)
+TEST_CASE(disks_that_fail_delay_it)
 {
 	in_turn(FAILING_FILES | FAILING_SYSTEM, ERR_UNAVAILABLE);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(parts_that_fail_delay_it, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(memory_that_fails_delays_it, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(disks_that_fail_delay_it, set_up, tear_down), /* the last */
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, tear_down);
 }

@@ -24,8 +24,7 @@ TEST_CASE(ranges)
 		{{100, 200, 1, 0}, ERR_VALIDATION},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct error error;
-		error_clear(&error);
+		struct error error = {0};
 		assert_int_equal(certification_range_check(&rows[i].range, 10, &error), rows[i].expected);
 		assert_int_equal(error.code, rows[i].expected);
 	}

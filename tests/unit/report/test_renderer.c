@@ -98,7 +98,7 @@ static void expect_checked(struct renderer renderer, int result, const char *cau
 	expect_nobody_left_behind();
 }
 
-static void draws_the_same(void **state)
+TEST_CASE(draws_the_same)
 {
 	struct renderer renderer = own();
 	struct error error = {0};
@@ -116,7 +116,7 @@ static void draws_the_same(void **state)
 
 /* Equal facts at other addresses give the same bytes: the renderer, which reads hostile text, does
  * not learn the addresses of the service. */
-static void is_sent_no_addresses(void **state)
+TEST_CASE(is_sent_no_addresses)
 {
 	struct report_facts elsewhere;
 	enum language language;
@@ -133,7 +133,7 @@ static void is_sent_no_addresses(void **state)
 	assert_true(slice_equal(buf_slice(&sent), buf_slice(&again)));
 }
 
-static void says_whether_it_starts(void **state)
+TEST_CASE(says_whether_it_starts)
 {
 	struct renderer renderer;
 	struct error error = {0};
@@ -148,7 +148,7 @@ static void says_whether_it_starts(void **state)
 	assert_non_null(strstr(error.cause, "/nonexistent: No such file"));
 }
 
-static void draws_for_its_own_version_alone(void **state)
+TEST_CASE(draws_for_its_own_version_alone)
 {
 	BUF_AUTO struct buf out = {0};
 	assert_int_equal(tools_run(&out, "'%s' 0.0.0 </dev/null", getenv("CONSTANCIA_RENDERER")), 1);
@@ -161,7 +161,7 @@ static void draws_for_its_own_version_alone(void **state)
 }
 
 /* An upgrade while a service keeps running. */
-static void stays_the_program_that_was_opened(void **state)
+TEST_CASE(stays_the_program_that_was_opened)
 {
 	char program[160], other[160];
 	BUF_AUTO struct buf out = {0};
@@ -176,7 +176,7 @@ static void stays_the_program_that_was_opened(void **state)
 	expect_checked(renderer, OK, "");
 }
 
-static void says_what_is_wrong_with_the_facts(void **state)
+TEST_CASE(says_what_is_wrong_with_the_facts)
 {
 	int64_t count = sample.facts.event_count++;
 	expect(own(), ERR_VALIDATION, "numbers are inconsistent");
@@ -187,7 +187,7 @@ static void says_what_is_wrong_with_the_facts(void **state)
 	sample.facts.service_name = name;
 }
 
-static void goes_on_after_one_that_crashes_or_hangs(void **state)
+TEST_CASE(goes_on_after_one_that_crashes_or_hangs)
 {
 	expect(script("kill -SEGV $$", 60000), ERR_UNAVAILABLE, "ended by signal 11");
 	expect(script("kill -KILL $$", 60000), ERR_UNAVAILABLE, "ended by signal 9");
@@ -197,7 +197,7 @@ static void goes_on_after_one_that_crashes_or_hangs(void **state)
 	draws_the_same(state);
 }
 
-static void believes_only_what_a_renderer_may_say(void **state)
+TEST_CASE(believes_only_what_a_renderer_may_say)
 {
 	expect(script("exit 1", 60000), ERR_INTERNAL, "renderer: ");
 	expect(script("printf -- '-25 forged' >&2; exit 1", 60000), ERR_INTERNAL, "-25 forged");
@@ -213,7 +213,7 @@ static void believes_only_what_a_renderer_may_say(void **state)
 	expect(script("head -c 1000000 /dev/zero >&2; exit 1", 60000), ERR_INTERNAL, "renderer: ?");
 }
 
-static void gets_no_secrets_and_no_files(void **state)
+TEST_CASE(gets_no_secrets_and_no_files)
 {
 	setenv("A_SECRET", "in the environment", 1);
 	int open_file = open("/dev/null", O_RDONLY);
@@ -269,7 +269,7 @@ static int first_possible(const char *database)
 	return 0;
 }
 
-static void reaches_neither_the_store_nor_the_network(void **state)
+TEST_CASE(reaches_neither_the_store_nor_the_network)
 {
 	char database[160];
 	int status = 0;
@@ -283,19 +283,4 @@ static void reaches_neither_the_store_nor_the_network(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(draws_the_same),
-		cmocka_unit_test(is_sent_no_addresses),
-		cmocka_unit_test(says_whether_it_starts),
-		cmocka_unit_test(draws_for_its_own_version_alone),
-		cmocka_unit_test(stays_the_program_that_was_opened),
-		cmocka_unit_test(says_what_is_wrong_with_the_facts),
-		cmocka_unit_test(goes_on_after_one_that_crashes_or_hangs),
-		cmocka_unit_test(believes_only_what_a_renderer_may_say),
-		cmocka_unit_test(gets_no_secrets_and_no_files),
-		cmocka_unit_test(reaches_neither_the_store_nor_the_network),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

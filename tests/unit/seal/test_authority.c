@@ -148,7 +148,7 @@ static int stamp(struct authorities *authorities, struct authority_result *resul
 	return authorities_timestamp(authorities, &imprint, TIME_NONE, result, failures, error);
 }
 
-static void test_good(void **state)
+TEST_CASE(test_good)
 {
 	struct authorities *authorities = create(2);
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
@@ -195,7 +195,7 @@ static void test_good(void **state)
 }
 
 /* Its own name in the token, and an extension that may be ignored. */
-static void test_named(void **state)
+TEST_CASE(test_named)
 {
 	struct authorities *authorities = create(1);
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
@@ -215,7 +215,7 @@ static void test_named(void **state)
 }
 
 /* The other authority's time, and none where there is no other one. */
-static void test_another_time(void **state)
+TEST_CASE(test_another_time)
 {
 	struct authorities *authorities = create(2);
 	AUTHORITY_RESULT_AUTO struct authority_result one = {0}, other = {0}, none = {0};
@@ -247,7 +247,7 @@ static void test_another_time(void **state)
 }
 
 /* Whatever the first does wrong, it is not used, the reason is reported, and the second is used. */
-static void test_every_misbehaviour(void **state)
+TEST_CASE(test_every_misbehaviour)
 {
 	static const struct {
 		const char *mode, *reason;
@@ -286,7 +286,7 @@ static void test_every_misbehaviour(void **state)
 	}
 }
 
-static void test_policy(void **state)
+TEST_CASE(test_policy)
 {
 	struct authority_options one = {.url = first.url,
 	                                .roots_path = first.roots,
@@ -318,7 +318,7 @@ static void assert_stamped_by(struct authorities *authorities, const char *name)
 }
 
 /* An intermediate certificate may be given with its root, and is not trusted itself. */
-static void test_roots_alone_are_trusted(void **state)
+TEST_CASE(test_roots_alone_are_trusted)
 {
 	struct authority_options one = {.url = first.url};
 	struct authorities_options options = {.authorities = &one, .count = 1, .guard = everywhere};
@@ -343,7 +343,7 @@ static void test_roots_alone_are_trusted(void **state)
 }
 
 /* 5 s after the first failure, then twice as long each time, but never longer than 300 s. */
-static void test_left_alone(void **state)
+TEST_CASE(test_left_alone)
 {
 	static const int64_t waits_s[] = {5, 10, 20, 40, 80, 160, 300, 300};
 	struct authorities *authorities = create(2);
@@ -378,7 +378,7 @@ static void test_left_alone(void **state)
 
 /* One that gives too early a time for what is to be stamped is no better than one that is
  * silent. */
-static void test_too_early(void **state)
+TEST_CASE(test_too_early)
 {
 	struct authorities *authorities = create(2);
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
@@ -411,7 +411,7 @@ static void set_wall(int64_t error_s)
 
 /* How far our clock is ahead, whatever it is set to. What a machine that is busy takes to answer
  * makes it seem less, by seconds at most. */
-static void test_time_since(void **state)
+TEST_CASE(test_time_since)
 {
 	struct authorities *authorities = create(2);
 	struct authority_failures failures;
@@ -448,7 +448,7 @@ static void test_time_since(void **state)
 
 /* A clock that is wrong from the start shows with the first timestamp, though that is not taken;
  * one authority that is behind does not make a good clock seem ahead. */
-static void test_whose_time(void **state)
+TEST_CASE(test_whose_time)
 {
 	set_wall(1000);
 	struct authorities *authorities = create(2);
@@ -482,7 +482,7 @@ static int64_t off_s(struct authorities *authorities)
 }
 
 /* Either way, by the one that our clock agrees with best; whatever it was set to since. */
-static void test_comparison(void **state)
+TEST_CASE(test_comparison)
 {
 	struct authorities *authorities = create(2);
 	struct authority_failures failures = {0};
@@ -523,7 +523,7 @@ static const char *given_for(struct authorities *authorities, enum digest_algori
 }
 
 /* Of what one was asked for by one digest, rounds by another know nothing. */
-static void test_left_alone_for_a_digest(void **state)
+TEST_CASE(test_left_alone_for_a_digest)
 {
 	struct authorities *authorities = create(2);
 	AUTHORITY_RESULT_AUTO struct authority_result strong = {0}, again = {0}, weak = {0};
@@ -539,7 +539,7 @@ static void test_left_alone_for_a_digest(void **state)
 
 /* Whose timestamps will not do is asked for none that are to last, more and more rarely; a round
  * can have one. */
-static void test_rejected(void **state)
+TEST_CASE(test_rejected)
 {
 	static const int64_t waits_s[] = {600, 1200, 2400, 4800, 9600, 19200, 21600, 21600};
 	struct authorities *authorities = create(2);
@@ -558,7 +558,7 @@ static void test_rejected(void **state)
 	authorities_free(authorities);
 }
 
-static void test_none(void **state)
+TEST_CASE(test_none)
 {
 	struct authorities *authorities = create(2);
 	struct authority_result result = {.kind = AUTHORITY_QUALIFIED, .name = "untouched"};
@@ -576,7 +576,7 @@ static void test_none(void **state)
 	authorities_free(authorities);
 }
 
-static void test_guarded(void **state)
+TEST_CASE(test_guarded)
 {
 	struct authority_options one = {.url = first.url, .roots_path = first.roots};
 	struct authorities_options options = {.authorities = &one, .count = 1};
@@ -601,7 +601,7 @@ static void *stamp_often(void *context)
 }
 
 /* Also side by side. */
-static void test_embedded(void **state)
+TEST_CASE(test_embedded)
 {
 	struct signer *signer = development_signer();
 	struct authority_options one = {.url = AUTHORITY_EMBEDDED_URL, .kind = AUTHORITY_QUALIFIED};
@@ -626,7 +626,7 @@ static void test_embedded(void **state)
 	signer_stop(signer);
 }
 
-static void test_options(void **state)
+TEST_CASE(test_options)
 {
 	struct authority_options one = {.url = "https://tsa.example/", .roots_path = first.roots};
 	struct authorities_options options = {.authorities = &one, .count = 1};
@@ -651,7 +651,7 @@ static void test_options(void **state)
 	assert_null(authorities);
 }
 
-static void test_kinds(void **state)
+TEST_CASE(test_kinds)
 {
 	enum authority_kind kind;
 
@@ -666,17 +666,6 @@ static void test_kinds(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),         cmocka_unit_test(test_named),
-		cmocka_unit_test(test_another_time), cmocka_unit_test(test_every_misbehaviour),
-		cmocka_unit_test(test_policy),       cmocka_unit_test(test_roots_alone_are_trusted),
-		cmocka_unit_test(test_left_alone),   cmocka_unit_test(test_left_alone_for_a_digest),
-		cmocka_unit_test(test_rejected),     cmocka_unit_test(test_too_early),
-		cmocka_unit_test(test_time_since),   cmocka_unit_test(test_whose_time),
-		cmocka_unit_test(test_comparison),   cmocka_unit_test(test_none),
-		cmocka_unit_test(test_guarded),      cmocka_unit_test(test_embedded),
-		cmocka_unit_test(test_options),      cmocka_unit_test(test_kinds),
-	};
 	stand_in_path = argc > 1 ? argv[1] : "tests/support/timestamp_authority.py";
-	return cmocka_run_group_tests(tests, start_both, stop_both);
+	return tests_run(start_both, stop_both, NULL, NULL);
 }

@@ -181,9 +181,8 @@ TEST_CASE(test_no_server)
 	assert_string_equal(record.last_error, "mail.url is empty");
 }
 
-TEST_CASE(test_bad_settings)
+TEST_CASE_ON(test_bad_settings, struct post *post)
 {
-	struct post *post = *state;
 	post->settings.mail_schedule = "soon";
 	assert_int_equal(mailing_init(&post->mailing, &post->service, HOLDER, NULL), ERR_VALIDATION);
 	post->settings.mail_schedule = "1s";

@@ -109,9 +109,8 @@ static int find(struct office *office, const char *cookie, struct session_view *
 	return user_auth_find_session(&office->service, slice_of(cookie), &office->arena, ret, NULL);
 }
 
-TEST_CASE(a_mailed_link_signs_in)
+TEST_CASE_ON(a_mailed_link_signs_in, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE], again[USER_AUTH_SECRET_SIZE], other[USER_AUTH_SECRET_SIZE];
 	struct session_view session;
 	struct slice link = ask(office);
@@ -145,9 +144,8 @@ static void run_sql(struct office *office, const char *sql)
 	assert_int_equal(end_write(connection, db_execute(query, NULL, NULL), NULL), OK);
 }
 
-TEST_CASE(without_a_record_one_goes_out_and_nobody_comes_in)
+TEST_CASE_ON(without_a_record_one_goes_out_and_nobody_comes_in, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE], again[USER_AUTH_SECRET_SIZE];
 	struct session_view session;
 	struct slice link = ask(office);
@@ -163,9 +161,8 @@ TEST_CASE(without_a_record_one_goes_out_and_nobody_comes_in)
 	assert_int_equal(take(office, link, office->browser, NULL, again), OK);
 }
 
-TEST_CASE(a_link_lives_a_quarter_of_an_hour)
+TEST_CASE_ON(a_link_lives_a_quarter_of_an_hour, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	struct slice link = ask(office);
 	ahead_us = USER_AUTH_LINK_US;
@@ -182,9 +179,8 @@ TEST_CASE(a_link_lives_a_quarter_of_an_hour)
 }
 
 /* The same row is written and the same answer is given for any address. */
-TEST_CASE(who_is_known_is_not_told)
+TEST_CASE_ON(who_is_known_is_not_told, struct office *office)
 {
-	struct office *office = *state;
 	struct error known = {0}, unknown = {0};
 	int result = user_auth_request_link(
 		&office->service, slice_of(ANA), LANGUAGE_ENGLISH,
@@ -207,9 +203,8 @@ TEST_CASE(who_is_known_is_not_told)
 	ask(office);
 }
 
-TEST_CASE(what_is_no_address_is_refused)
+TEST_CASE_ON(what_is_no_address_is_refused, struct office *office)
 {
-	struct office *office = *state;
 	char longest[400];
 	memset(longest, 'a', sizeof longest - 1);
 	longest[sizeof longest - 1] = '\0';
@@ -234,9 +229,8 @@ TEST_CASE(what_is_no_address_is_refused)
 	assert_int_equal(error.message, MSG_PEOPLE_NO_MAIL);
 }
 
-TEST_CASE(sessions_run_out)
+TEST_CASE_ON(sessions_run_out, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	struct session_view session;
 	assert_int_equal(take(office, ask(office), office->browser, NULL, cookie), OK);
@@ -256,9 +250,8 @@ TEST_CASE(sessions_run_out)
 	assert_int_equal(find(office, cookie, &session), ERR_NOT_FOUND);
 }
 
-TEST_CASE(the_operators_link_is_bound_to_no_browser)
+TEST_CASE_ON(the_operators_link_is_bound_to_no_browser, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	int64_t expires_at_us;
 	BUF_AUTO struct buf url = {.limit = 1000};
@@ -323,9 +316,8 @@ TEST_CASE(a_form_is_its_browsers)
 	assert_false(user_auth_is_secret(slice_of(one)));
 }
 
-TEST_CASE(a_passkey_is_added_and_enters)
+TEST_CASE_ON(a_passkey_is_added_and_enters, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE], other[USER_AUTH_SECRET_SIZE], id[ID_SIZE];
 	uint8_t challenge[CHALLENGE_SIZE], got[CHALLENGE_SIZE];
 	struct session_view session;
@@ -414,9 +406,8 @@ static void add_owner(struct office *office)
 #define RENAME "account set", &caller, "{\"name\":\"Mine\"}"
 
 /* Permitted when the session was read, refused when it is executed: the stored rights count. */
-TEST_CASE(an_act_of_who_was_demoted_is_not_done)
+TEST_CASE_ON(an_act_of_who_was_demoted_is_not_done, struct office *office)
 {
-	struct office *office = *state;
 	struct session_view session;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	struct admin_caller caller = caller_of(office, cookie, &session);
@@ -445,9 +436,8 @@ TEST_CASE(an_act_of_who_was_demoted_is_not_done)
 	                 ERR_FORBIDDEN);
 }
 
-TEST_CASE(an_act_of_a_session_that_was_ended_is_not_done)
+TEST_CASE_ON(an_act_of_a_session_that_was_ended_is_not_done, struct office *office)
 {
-	struct office *office = *state;
 	struct session_view session;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	struct admin_caller caller = caller_of(office, cookie, &session);
@@ -466,9 +456,8 @@ static void demand_passkeys(struct office *office)
 		OK);
 }
 
-TEST_CASE(a_demand_for_passkeys_holds_at_once)
+TEST_CASE_ON(a_demand_for_passkeys_holds_at_once, struct office *office)
 {
-	struct office *office = *state;
 	struct session_view session;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	struct admin_caller caller = caller_of(office, cookie, &session);
@@ -477,9 +466,8 @@ TEST_CASE(a_demand_for_passkeys_holds_at_once)
 }
 
 /* Between the beginning of an operation and its commit, except by the operation itself. */
-TEST_CASE(what_is_revoked_during_an_act_undoes_it)
+TEST_CASE_ON(what_is_revoked_during_an_act_undoes_it, struct office *office)
 {
-	struct office *office = *state;
 	struct session_view session;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	(void)caller_of(office, cookie, &session);
@@ -520,9 +508,8 @@ static int add_passkey(struct office *office, const struct session_view *session
 }
 
 /* Each of two browsers saw that the user has none. */
-TEST_CASE(of_two_first_passkeys_one_is_added)
+TEST_CASE_ON(of_two_first_passkeys_one_is_added, struct office *office)
 {
-	struct office *office = *state;
 	struct session_view one, other;
 	char cookie[USER_AUTH_SECRET_SIZE], second[USER_AUTH_SECRET_SIZE];
 	demand_passkeys(office);
@@ -538,9 +525,8 @@ TEST_CASE(of_two_first_passkeys_one_is_added)
 
 /* A sign-in by link cannot leave an account that requires a passkey, except for a user without
  * one. */
-TEST_CASE(who_has_a_passkey_does_not_leave_without_it)
+TEST_CASE_ON(who_has_a_passkey_does_not_leave_without_it, struct office *office)
 {
-	struct office *office = *state;
 	struct session_view session, other;
 	char cookie[USER_AUTH_SECRET_SIZE], with[USER_AUTH_SECRET_SIZE];
 	add_owner(office);
@@ -569,9 +555,8 @@ static int ask_from(struct office *office, const char *address, const char *brow
 	return next_mail(office) != NULL;
 }
 
-TEST_CASE(a_stranger_uses_up_the_links_of_his_network_alone)
+TEST_CASE_ON(a_stranger_uses_up_the_links_of_his_network_alone, struct office *office)
 {
-	struct office *office = *state;
 	char stranger[USER_AUTH_SECRET_SIZE], address[32];
 	user_auth_new_secret(stranger);
 	for (int i = 0; i <= USER_AUTH_LINKS_PER_HOUR; i++) {
@@ -588,9 +573,8 @@ TEST_CASE(a_stranger_uses_up_the_links_of_his_network_alone)
 		ask_from(office, "192.0.4.1", stranger)); /* the number of mails to her is limited */
 }
 
-TEST_CASE(where_the_user_has_been_nobody_else_locks_him_out)
+TEST_CASE_ON(where_the_user_has_been_nobody_else_locks_him_out, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE], stranger[USER_AUTH_SECRET_SIZE],
 		kept[USER_AUTH_SECRET_SIZE];
 	char address[32];
@@ -625,9 +609,8 @@ static void be_invited(struct office *office, char account_id[ID_SIZE])
 	assert_int_equal(store_invite_user(office->sample.store, &invitation, 2, user_id, NULL), OK);
 }
 
-TEST_CASE(an_invitation_freezes_no_passkeys)
+TEST_CASE_ON(an_invitation_freezes_no_passkeys, struct office *office)
 {
-	struct office *office = *state;
 	char with[USER_AUTH_SECRET_SIZE], cookie[USER_AUTH_SECRET_SIZE], account_id[ID_SIZE];
 	struct session_view session, other;
 	(void)caller_of(office, with, &session);
@@ -673,9 +656,8 @@ static const char *next_of(struct office *office, const char *template_name)
 	return mail.values;
 }
 
-TEST_CASE(the_user_is_told_of_his_passkeys)
+TEST_CASE_ON(the_user_is_told_of_his_passkeys, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	struct session_view session;
 	struct passkey_list list;
@@ -703,9 +685,8 @@ TEST_CASE(the_user_is_told_of_his_passkeys)
 	}
 }
 
-TEST_CASE(who_gets_no_mail_is_told_nothing)
+TEST_CASE_ON(who_gets_no_mail_is_told_nothing, struct office *office)
 {
-	struct office *office = *state;
 	char cookie[USER_AUTH_SECRET_SIZE];
 	struct session_view session;
 	struct mail mail;

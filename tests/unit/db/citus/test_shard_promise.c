@@ -1,13 +1,8 @@
 /* What a commit on a shard promises, by what its server says of its standbys. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "db/citus/internal.h"
 
 /* A row of such a query, with the positions of the standbys after a commit. */
@@ -28,7 +23,7 @@ static PGresult *answer(const char *const values[7])
 	return result;
 }
 
-static void a_shards_standbys_are_beyond_what_was_written(void **state)
+TEST_CASE(a_shards_standbys_are_beyond_what_was_written)
 {
 	static const struct {
 		unsigned wanted;
@@ -59,7 +54,7 @@ static void a_shards_standbys_are_beyond_what_was_written(void **state)
 	}
 }
 
-static void an_account_that_no_shard_has_is_told(void **state)
+TEST_CASE(an_account_that_no_shard_has_is_told)
 {
 	struct pg_db db = {0};
 	struct citus_connection *connection = calloc(1, sizeof *connection);
@@ -72,13 +67,9 @@ static void an_account_that_no_shard_has_is_told(void **state)
 	free(connection);
 }
 
-int main(void)
+static int load_library(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_shards_standbys_are_beyond_what_was_written),
-		cmocka_unit_test(an_account_that_no_shard_has_is_told),
-	};
-	if (libpq_load(NULL))
-		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return libpq_load(NULL);
 }
+
+TEST_MAIN(load_library, NULL)

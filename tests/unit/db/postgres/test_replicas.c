@@ -120,13 +120,9 @@ TEST_CASE(judges_what_a_commit_can_promise)
 	}
 }
 
-int main(void)
+static int load_library(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_the_standbys_that_are_waited_for),
-		cmocka_unit_test(judges_what_a_commit_can_promise),
-	};
-	if (libpq_load(NULL))
-		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return libpq_load(NULL);
 }
+
+TEST_MAIN(load_library, NULL)

@@ -159,9 +159,8 @@ TEST_CASE(test_failing_syncs)
 }
 
 /* The commit may be stored nevertheless. */
-TEST_CASE(a_commit_without_memory_is_not_known)
+TEST_CASE_ON(a_commit_without_memory_is_not_known, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct db_connection *writer = db_take_writer(fixture->running);
 	assert_int_equal(db_begin(writer, NULL), OK);
 	assert_int_equal(db_run(writer, "INSERT INTO kept VALUES (8)", NULL), OK);
@@ -187,9 +186,8 @@ static void insert(struct fixture *fixture, int wanted)
 }
 
 /* SQLite does not notice: its syncs succeeded. */
-TEST_CASE(a_commit_on_what_gave_up_is_not_known)
+TEST_CASE_ON(a_commit_on_what_gave_up_is_not_known, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	insert(fixture, OK);
 	gave_up = EROFS;
 	insert(fixture, ERR_UNKNOWN_OUTCOME);
@@ -201,9 +199,8 @@ TEST_CASE(a_commit_on_what_gave_up_is_not_known)
 }
 
 /* Otherwise the WAL would be reset and overwrite what the file does not contain. */
-TEST_CASE(a_log_moved_on_what_gave_up_is_kept)
+TEST_CASE_ON(a_log_moved_on_what_gave_up_is_kept, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct db_connection *writer = db_take_writer(fixture->running);
 	assert_int_equal(db_begin(writer, NULL), OK);
 	assert_int_equal(
@@ -225,9 +222,8 @@ TEST_CASE(a_log_moved_on_what_gave_up_is_kept)
 	assert_true(db_is_poisoned(fixture->running));
 }
 
-TEST_CASE(it_cannot_be_asked_everywhere)
+TEST_CASE_ON(it_cannot_be_asked_everywhere, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	static const int numbers[] = {ENODATA, ENOTSUP, ENOSYS, EPERM, EACCES};
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		gave_up = numbers[i];

@@ -61,9 +61,8 @@ static int move(struct fixture *fixture, int64_t credits, const char *kind,
 	                          &movement, fixture->sample.now_us, outcome, &fixture->error);
 }
 
-TEST_CASE(test_account_begins_and_changes)
+TEST_CASE_ON(test_account_begins_and_changes, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct account_record record = account_of(fixture);
 	assert_int_equal(record.balance, 5);
 	assert_int_equal(record.unpaid_limit, 100);
@@ -102,9 +101,8 @@ TEST_CASE(test_account_begins_and_changes)
 	assert_true(record.suspended);
 }
 
-TEST_CASE(test_enabling_counts_as_activity)
+TEST_CASE_ON(test_enabling_counts_as_activity, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct account_change change = ACCOUNT_UNCHANGED;
 	int64_t later_us = fixture->sample.now_us + 400 * US_PER_DAY;
 	change.disabled = 1;
@@ -118,9 +116,8 @@ TEST_CASE(test_enabling_counts_as_activity)
 	assert_true(account_of(fixture).active_at_us >= before_us + 399 * US_PER_DAY);
 }
 
-TEST_CASE(test_unknown_things_are_named)
+TEST_CASE_ON(test_unknown_things_are_named, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct error *error = &fixture->error;
 	struct account_record account;
@@ -141,9 +138,8 @@ TEST_CASE(test_unknown_things_are_named)
 	assert_int_equal(store_move_credits(store, id, &movement, 1, &outcome, error), ERR_NOT_FOUND);
 }
 
-TEST_CASE(test_lists_are_paged)
+TEST_CASE_ON(test_lists_are_paged, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct account_record given = {.name = "Another"};
 	char id[ID_SIZE];
 	for (int i = 0; i < 4; i++)
@@ -167,9 +163,8 @@ TEST_CASE(test_lists_are_paged)
 	assert_string_equal(after, id);
 }
 
-TEST_CASE(test_credits_settle_the_oldest_first)
+TEST_CASE_ON(test_credits_settle_the_oldest_first, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct credit_outcome outcome;
 	sample_register(&fixture->sample, MODE_LIVE, 9); /* 5 paid, 4 unpaid */
 	assert_int_equal(account_of(fixture).unpaid_events, 4);
@@ -218,9 +213,8 @@ TEST_CASE(test_credits_settle_the_oldest_first)
 	assert_int_equal(list.count, 0);
 }
 
-TEST_CASE(test_only_a_revert_makes_the_balance_negative)
+TEST_CASE_ON(test_only_a_revert_makes_the_balance_negative, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct credit_outcome outcome;
 	assert_int_equal(move(fixture, -6, "adjustment", &outcome), ERR_REFUSED);
 	assert_int_equal(account_of(fixture).balance, 5);
@@ -232,9 +226,8 @@ TEST_CASE(test_only_a_revert_makes_the_balance_negative)
 	assert_int_equal(outcome.balance, 1);
 }
 
-TEST_CASE(test_threshold_sends_once_per_crossing)
+TEST_CASE_ON(test_threshold_sends_once_per_crossing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct credit_outcome outcome;
 	char id[ID_SIZE], other[ID_SIZE];
 	struct slice account_id = slice_of(fixture->sample.account_id);
@@ -274,9 +267,8 @@ static void get_channel(struct fixture *fixture, struct channel *ret)
 	                 OK);
 }
 
-TEST_CASE(test_configuration_versions_are_sealed)
+TEST_CASE_ON(test_configuration_versions_are_sealed, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct slice id = slice_of(fixture->sample.channel_id);
 	struct config_change change = {
@@ -317,9 +309,8 @@ TEST_CASE(test_configuration_versions_are_sealed)
 	}
 }
 
-TEST_CASE(test_modality_stays_once_there_are_events)
+TEST_CASE_ON(test_modality_stays_once_there_are_events, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct slice id = slice_of(fixture->sample.channel_id);
 	struct config_change change = {.modality = MODALITY_HASH_ONLY};
 	int64_t version;
@@ -344,9 +335,8 @@ TEST_CASE(test_modality_stays_once_there_are_events)
 	assert_int_equal(channel.config_count, 2);
 }
 
-TEST_CASE(test_keys_are_found_and_revoked)
+TEST_CASE_ON(test_keys_are_found_and_revoked, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct slice channel_id = slice_of(fixture->sample.channel_id);
 	struct sha256 live = sha256_of("live", 4), test = sha256_of("test", 4);
@@ -386,9 +376,8 @@ TEST_CASE(test_keys_are_found_and_revoked)
 	                     OK);
 }
 
-TEST_CASE(test_suspension_is_seen_by_the_guard)
+TEST_CASE_ON(test_suspension_is_seen_by_the_guard, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct sha256 hash = sha256_of("k", 1);
 	char key_id[ID_SIZE];
 	struct key_identity identity;
@@ -404,9 +393,8 @@ TEST_CASE(test_suspension_is_seen_by_the_guard)
 	assert_false(identity.channel_suspended);
 }
 
-TEST_CASE(test_limits_count_and_refuse_test_keys)
+TEST_CASE_ON(test_limits_count_and_refuse_test_keys, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct slice channel_id = slice_of(fixture->sample.channel_id), none = slice_of("");
 	struct sha256 hash = sha256_of("t", 1);

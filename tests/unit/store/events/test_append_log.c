@@ -227,9 +227,8 @@ static void assert_all_ranges(struct db_connection *connection, const int64_t th
 	}
 }
 
-TEST_CASE(ranges_are_read_as_from_a_list)
+TEST_CASE_ON(ranges_are_read_as_from_a_list, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct db_connection *writer = begin(fixture);
 		add_batch(fixture, writer);
@@ -252,9 +251,8 @@ TEST_CASE(ranges_are_read_as_from_a_list)
 }
 
 /* Two ranges at a time, one within the other. */
-TEST_CASE(queries_do_not_disturb_each_other)
+TEST_CASE_ON(queries_do_not_disturb_each_other, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct db_connection *writer = begin(fixture);
 	for (int i = 0; i < 30; i++)
 		add_batch(fixture, writer);
@@ -277,9 +275,8 @@ TEST_CASE(queries_do_not_disturb_each_other)
 	db_give(reader);
 }
 
-TEST_CASE(what_is_not_by_key_is_sorted)
+TEST_CASE_ON(what_is_not_by_key_is_sorted, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct db_connection *writer = begin(fixture);
 	for (int i = 0; i < 10; i++)
 		add_batch(fixture, writer);
@@ -299,9 +296,8 @@ TEST_CASE(what_is_not_by_key_is_sorted)
 	db_give(reader);
 }
 
-TEST_CASE(a_view_stays_what_it_was)
+TEST_CASE_ON(a_view_stays_what_it_was, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct db_connection *writer = begin(fixture);
 	add_batch(fixture, writer);
 	commit(writer);
@@ -322,9 +318,8 @@ TEST_CASE(a_view_stays_what_it_was)
 	db_give(reader);
 }
 
-TEST_CASE(what_was_rolled_back_is_not_there)
+TEST_CASE_ON(what_was_rolled_back_is_not_there, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct fixture then;
 	for (int i = 0; i < 20; i++) {
 		struct db_connection *writer = begin(fixture);
@@ -344,9 +339,8 @@ TEST_CASE(what_was_rolled_back_is_not_there)
 
 /* ---- by name, and all ---- */
 
-TEST_CASE(named_ones_are_found_by_their_names)
+TEST_CASE_ON(named_ones_are_found_by_their_names, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	for (int i = 0; i < 40; i++) {
 		struct db_connection *writer = begin(fixture);
 		add_batch(fixture, writer);
@@ -409,9 +403,8 @@ static int count_one(void *context, const struct event *event)
 }
 
 /* Each is found individually; those after the end of the list are not read. */
-TEST_CASE(a_list_of_unpaid_events_reads_what_it_lists)
+TEST_CASE_ON(a_list_of_unpaid_events_reads_what_it_lists, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct sample *sample = &fixture->sample;
 	sample_change(sample, "UPDATE accounts SET balance = 0, unpaid_limit = 1000000");
 	sample_register(sample, MODE_LIVE, UNPAID);
@@ -441,9 +434,8 @@ static int read_first(struct fixture *fixture)
 	return result;
 }
 
-TEST_CASE(runs_that_lead_nowhere_are_told)
+TEST_CASE_ON(runs_that_lead_nowhere_are_told, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct db_connection *writer = begin(fixture);
 	for (int i = 0; i < 20; i++)
 		add_run(fixture, writer, 0, 3);
@@ -477,9 +469,8 @@ TEST_CASE(runs_that_lead_nowhere_are_told)
 }
 
 /* `store check` finds damage that a reader of events must not notice. */
-TEST_CASE(what_leads_elsewhere_is_found)
+TEST_CASE_ON(what_leads_elsewhere_is_found, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_change(&fixture->sample, "DELETE FROM chains WHERE account = 77");
 	sample_change(&fixture->sample, "DELETE FROM events_before");
 	for (int i = 0; i < 8; i++)

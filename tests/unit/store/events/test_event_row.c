@@ -1,14 +1,6 @@
 /* The list of an event's columns against the tables, its readers against its writers, and rows that
  * a registration must not accept. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "registering.h"
 #include "sample.h"
 #include "store/events/event_row.h"
@@ -49,9 +41,8 @@ static void list_columns(struct db_connection *reader, const char *sql, char tex
 	"SELECT name, replace(type, 'BIGINT', 'INTEGER') FROM pragma_table_info('" table               \
 	"') WHERE name <> 'arrival' ORDER BY name"
 
-static void the_tables_have_the_columns_of_the_list(void **state)
+TEST_CASE_ON(the_tables_have_the_columns_of_the_list, struct sample *sample)
 {
-	struct sample *sample = *state;
 	char listed[1024], before[1024], arrived[1024];
 	sample_change(sample, "CREATE TABLE listed(event INTEGER, account INTEGER, key INTEGER, "
 	                      "content BLOB" EVENT_COLUMN_TYPES ")");
@@ -89,7 +80,7 @@ static void write_and_read(struct sample *sample, const struct event *event, str
 	db_give(writer);
 }
 
-static void what_was_written_is_read(void **state)
+TEST_CASE(what_was_written_is_read)
 {
 	ARENA_AUTO struct arena arena = {.limit = 4096};
 	struct event event = {
@@ -118,7 +109,7 @@ static void what_was_written_is_read(void **state)
 	assert_int_equal(read.content_bytes, 0);
 }
 
-static void null_is_written_and_read(void **state)
+TEST_CASE(null_is_written_and_read)
 {
 	ARENA_AUTO struct arena arena = {.limit = 4096};
 	const struct event event = {
@@ -135,9 +126,8 @@ static void null_is_written_and_read(void **state)
 }
 
 /* The server's engine reads rows of any connection. */
-static void a_head_of_an_unknown_chain_is_an_error(void **state)
+TEST_CASE_ON(a_head_of_an_unknown_chain_is_an_error, struct sample *sample)
 {
-	struct sample *sample = *state;
 	struct loaded_chain chains[2] = {{.ledger.chain = 4}, {.ledger.chain = 6}};
 	struct account_batch part = {.account.chain_count = 2};
 	struct batch batch = {0};
@@ -149,8 +139,7 @@ static void a_head_of_an_unknown_chain_is_an_error(void **state)
 
 static int register_order(struct sample *sample)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct registration item = {.account = sample->account,
 	                            .channel = sample->channel,
 	                            .chain = sample->live_chain,
@@ -167,16 +156,14 @@ static int register_order(struct sample *sample)
 }
 
 /* Whether a repetition equals the event cannot be known; other registrations are not affected. */
-static void a_damaged_digest_is_not_compared(void **state)
+TEST_CASE_ON(a_damaged_digest_is_not_compared, struct sample *sample)
 {
-	struct sample *sample = *state;
 	assert_int_equal(register_order(sample), OK);
 	assert_int_equal(register_order(sample), OK);
 	sample_change(sample, "UPDATE events_arrived SET hash = x'00'");
 	assert_int_equal(register_order(sample), ERR_UNAVAILABLE);
 
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4096);
+	ARENA_AUTO struct arena arena = {.limit = 4096};
 	struct registration given = {.declaration.client_ref = slice_of("order")};
 	struct batch_item item = {.registration = &given};
 	struct account_batch part = {.first = &item, .count = 1};
@@ -188,14 +175,4 @@ static void a_damaged_digest_is_not_compared(void **state)
 	db_give(reader);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_damaged_digest_is_not_compared, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_head_of_an_unknown_chain_is_an_error, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_tables_have_the_columns_of_the_list, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_was_written_is_read, setup, teardown),
-		cmocka_unit_test_setup_teardown(null_is_written_and_read, setup, teardown),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(setup, teardown)

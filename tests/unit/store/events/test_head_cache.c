@@ -109,9 +109,8 @@ static bool is_kept(struct fixture *fixture)
 	return found;
 }
 
-TEST_CASE(a_head_comes_back_as_it_was)
+TEST_CASE_ON(a_head_comes_back_as_it_was, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	keep(fixture, CHAIN);
 	struct loaded_chain found, kept = chain_of(CHAIN);
 	begin(fixture);
@@ -131,9 +130,8 @@ TEST_CASE(a_head_comes_back_as_it_was)
 }
 
 /* New events wait for a seal, and the state of a failed batch is not stored. */
-TEST_CASE(a_head_that_moved_on_is_not_sealed)
+TEST_CASE_ON(a_head_that_moved_on_is_not_sealed, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	keep(fixture, CHAIN);
 	struct loaded_chain chain = chain_of(CHAIN), found;
 	struct ledger_entry entry = {0};
@@ -187,9 +185,8 @@ static int64_t ask(struct fixture *fixture, const char *sql)
 	return answer;
 }
 
-TEST_CASE(a_chain_that_was_sealed_meanwhile_waits_again)
+TEST_CASE_ON(a_chain_that_was_sealed_meanwhile_waits_again, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 3);
 	sample_register(&fixture->sample, MODE_LIVE, 3);
 	sample_seal(&fixture->sample);
@@ -200,9 +197,8 @@ TEST_CASE(a_chain_that_was_sealed_meanwhile_waits_again)
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
 
-TEST_CASE(a_configuration_that_changed_meanwhile_counts)
+TEST_CASE_ON(a_configuration_that_changed_meanwhile_counts, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 2);
 	sample_change(
 		&fixture->sample,
@@ -240,9 +236,8 @@ static int try_to_register(struct fixture *fixture, const char *client_ref)
 	return store_register_batch(sample->store, 0, &batch, &error);
 }
 
-TEST_CASE(of_a_batch_that_failed_nothing_is_kept)
+TEST_CASE_ON(of_a_batch_that_failed_nothing_is_kept, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 2);
 	sample_change(&fixture->sample,
 	              "CREATE TRIGGER refuse BEFORE INSERT ON credit_entries WHEN new.kind = 'events' "
@@ -255,9 +250,8 @@ TEST_CASE(of_a_batch_that_failed_nothing_is_kept)
 }
 
 /* Many chains, many per batch or few, and other nodes that write in between. */
-TEST_CASE(chains_stay_whole)
+TEST_CASE_ON(chains_stay_whole, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct sample *sample = &fixture->sample;
 	struct sample channels[12];
 	channels[0] = *sample;

@@ -70,9 +70,8 @@ static int64_t balance_of(struct shop *shop)
 	return balance.balance;
 }
 
-TEST_CASE(the_order_is_complete)
+TEST_CASE_ON(the_order_is_complete, struct shop *shop)
 {
-	struct shop *shop = *state;
 	struct payment payment;
 	assert_int_equal(claim(shop, "a", &payment), OK);
 	assert_int_equal(payment.action, PAYMENT_CHARGE);
@@ -87,9 +86,8 @@ TEST_CASE(the_order_is_complete)
 	assert_memory_equal(payment.idempotency_key, payment.sale_id, strlen(payment.sale_id));
 }
 
-TEST_CASE(one_holder_at_a_time)
+TEST_CASE_ON(one_holder_at_a_time, struct shop *shop)
 {
-	struct shop *shop = *state;
 	struct payment first, second;
 	assert_int_equal(claim(shop, "a", &first), OK);
 	assert_int_equal(claim(shop, "b", &second), ERR_NOT_FOUND);
@@ -108,9 +106,8 @@ TEST_CASE(one_holder_at_a_time)
 	assert_int_equal(claim(shop, "a", &first), ERR_NOT_FOUND);
 }
 
-TEST_CASE(a_holder_resumes_what_it_held)
+TEST_CASE_ON(a_holder_resumes_what_it_held, struct shop *shop)
 {
-	struct shop *shop = *state;
 	struct payment payment;
 	/* Only a limited number of times: a payment that always ends the process must wait for the
 	 * lease. */
@@ -123,9 +120,8 @@ TEST_CASE(a_holder_resumes_what_it_held)
 	assert_int_equal(claim(shop, "a", &payment), OK);
 }
 
-TEST_CASE(an_unknown_outcome_keeps_it_under_way)
+TEST_CASE_ON(an_unknown_outcome_keeps_it_under_way, struct shop *shop)
 {
-	struct shop *shop = *state;
 	struct store *store = shop->sample.store;
 	struct payment first, second;
 	struct payment_delay delay = {.next_us = shop->now_us + US_PER_SECOND, .cause = "cut off"};
@@ -157,9 +153,8 @@ TEST_CASE(an_unknown_outcome_keeps_it_under_way)
 	assert_string_equal(first.reference, "pi_9");
 }
 
-TEST_CASE(another_provider_leaves_it_alone)
+TEST_CASE_ON(another_provider_leaves_it_alone, struct shop *shop)
 {
-	struct shop *shop = *state;
 	struct payment payment;
 	assert_int_equal(store_claim_payment(shop->sample.store, "a", "manual", shop->now_us, LEASE_US,
 	                                     &shop->arena, &payment, NULL),

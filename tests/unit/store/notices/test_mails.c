@@ -69,9 +69,8 @@ static struct mail_row record_of(struct fixture *fixture)
 	return sample_find_mail(&fixture->sample, &fixture->arena);
 }
 
-TEST_CASE(test_it_goes_with_its_cause)
+TEST_CASE_ON(test_it_goes_with_its_cause, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct mail mail;
 	queue(fixture, "{\"a\":\"never\"}", START, false);
 	assert_int_equal(claim(fixture, "one", START, &mail), ERR_NOT_FOUND);
@@ -89,17 +88,15 @@ TEST_CASE(test_it_goes_with_its_cause)
 }
 
 /* A node whose clock is ahead queues for all nodes. */
-TEST_CASE(test_due_at_once_by_the_clock_of_all)
+TEST_CASE_ON(test_due_at_once_by_the_clock_of_all, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct mail mail;
 	queue(fixture, "{}", store_now_us(fixture->sample.store) + US_PER_DAY, true);
 	assert_int_equal(claim(fixture, "one", store_now_us(fixture->sample.store), &mail), OK);
 }
 
-TEST_CASE(test_nobody_to_tell)
+TEST_CASE_ON(test_nobody_to_tell, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct mail mail;
 	set_email(fixture, "", -1);
 	queue(fixture, "{}", START, true);
@@ -184,9 +181,8 @@ TEST_CASE(test_old_ones_are_forgotten)
 	assert_string_equal(record_of(fixture).state, "waiting");
 }
 
-TEST_CASE(test_values_have_a_limit)
+TEST_CASE_ON(test_values_have_a_limit, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct db_connection *connection;
 	char *values = calloc(1, MAIL_VALUES_MAX + 1);
 	connection = begin_write(fixture->sample.store, NULL);

@@ -155,9 +155,8 @@ static void record_one(struct fixture *fixture, const struct delivery *delivery,
 	record(fixture, &one, 1);
 }
 
-TEST_CASE(test_a_notice_is_queued_once_for_who_wants_it_then)
+TEST_CASE_ON(test_a_notice_is_queued_once_for_who_wants_it_then, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
 	move(fixture, -95);
 	move(fixture, 95);
@@ -179,9 +178,8 @@ TEST_CASE(test_a_notice_is_queued_once_for_who_wants_it_then)
 }
 
 /* A node whose clock is ahead queues for all nodes. */
-TEST_CASE(test_due_at_once_by_the_clock_of_all)
+TEST_CASE_ON(test_due_at_once_by_the_clock_of_all, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
@@ -199,9 +197,8 @@ TEST_CASE(test_due_at_once_by_the_clock_of_all)
 }
 
 /* The result of an attempt whose delivery was removed in the meantime is not stored. */
-TEST_CASE(test_an_attempt_at_what_is_gone_is_not_kept)
+TEST_CASE_ON(test_an_attempt_at_what_is_gone_is_not_kept, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
@@ -222,9 +219,8 @@ TEST_CASE(test_an_attempt_at_what_is_gone_is_not_kept)
 }
 
 /* The longest address, which doubles its length in JSON, can still be recorded. */
-TEST_CASE(test_the_owner_of_any_address_is_told_that_it_is_disabled)
+TEST_CASE_ON(test_the_owner_of_any_address_is_told_that_it_is_disabled, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct account_change change = ACCOUNT_UNCHANGED;
 	change.email = "owner@example.org";
 	assert_int_equal(store_change_account(fixture->sample.store,
@@ -247,9 +243,8 @@ TEST_CASE(test_the_owner_of_any_address_is_told_that_it_is_disabled)
 	(void)sample_find_mail(&fixture->sample, &fixture->arena);
 }
 
-TEST_CASE(test_attempts_are_recorded_once_whatever_is_repeated)
+TEST_CASE_ON(test_attempts_are_recorded_once_whatever_is_repeated, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
 	cause(fixture);
@@ -285,9 +280,9 @@ TEST_CASE(test_attempts_are_recorded_once_whatever_is_repeated)
 	assert_true(now_us == INT64_MAX);
 }
 
-TEST_CASE(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not)
+TEST_CASE_ON(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not,
+             struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	for (int64_t credits = 10; credits < 19; credits++)
 		add_threshold(fixture, credits);
 	add_endpoint(fixture, NULL);
@@ -307,9 +302,8 @@ TEST_CASE(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does
 	assert_int_equal(counts.disabled, 1);
 }
 
-TEST_CASE(test_the_order_of_the_ends_counts_within_one_transaction)
+TEST_CASE_ON(test_the_order_of_the_ends_counts_within_one_transaction, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	for (int64_t credits = 10; credits < 16; credits++)
 		add_threshold(fixture, credits);
 	add_endpoint(fixture, NULL);
@@ -330,9 +324,8 @@ TEST_CASE(test_the_order_of_the_ends_counts_within_one_transaction)
 }
 
 /* So that an endpoint with more notices than can be attempted is disabled nevertheless. */
-TEST_CASE(test_a_retry_goes_before_what_was_never_tried)
+TEST_CASE_ON(test_a_retry_goes_before_what_was_never_tried, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
 	cause(fixture);
@@ -349,9 +342,8 @@ TEST_CASE(test_a_retry_goes_before_what_was_never_tried)
 	assert_int_equal(batch.items[0].tries, 1);
 }
 
-TEST_CASE(test_a_disabled_endpoint_keeps_what_waits)
+TEST_CASE_ON(test_a_disabled_endpoint_keeps_what_waits, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
 	cause(fixture);
@@ -375,9 +367,8 @@ TEST_CASE(test_a_disabled_endpoint_keeps_what_waits)
 	load(fixture, now_us + 10, 1);
 }
 
-TEST_CASE(test_a_replay_begins_a_fresh_schedule)
+TEST_CASE_ON(test_a_replay_begins_a_fresh_schedule, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
 	cause(fixture);
@@ -421,9 +412,8 @@ static void add_notices(struct fixture *fixture, int count)
 	assert_int_equal(end_write(connection, OK, NULL), OK);
 }
 
-TEST_CASE(test_a_long_replay_goes_in_pieces_and_is_taken_up_again)
+TEST_CASE_ON(test_a_long_replay_goes_in_pieces_and_is_taken_up_again, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_endpoint(fixture, NULL);
 	add_notices(fixture, 1201);
 	struct slice id = slice_of(fixture->endpoint_id);
@@ -459,9 +449,8 @@ TEST_CASE(test_a_long_replay_goes_in_pieces_and_is_taken_up_again)
 	}
 }
 
-TEST_CASE(test_what_is_replayed_and_what_is_new_go_in_turns)
+TEST_CASE_ON(test_what_is_replayed_and_what_is_new_go_in_turns, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_notices(fixture, 50);
 	add_endpoint(fixture, NULL);
 	struct replay_range range = {REPLAY_MISSED, INT64_MIN, INT64_MAX};
@@ -485,9 +474,8 @@ TEST_CASE(test_what_is_replayed_and_what_is_new_go_in_turns)
 	assert_int_equal(batch.items[0].notice, last.notice);
 }
 
-TEST_CASE(test_what_is_stale_is_brought_up_to_date)
+TEST_CASE_ON(test_what_is_stale_is_brought_up_to_date, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
 	cause(fixture);
@@ -508,9 +496,8 @@ TEST_CASE(test_what_is_stale_is_brought_up_to_date)
 	assert_int_equal(find(fixture).waiting, 1);
 }
 
-TEST_CASE(test_what_is_deleted_and_what_is_old_goes)
+TEST_CASE_ON(test_what_is_deleted_and_what_is_old_goes, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
 	struct store *store = fixture->sample.store;
@@ -560,9 +547,8 @@ static void replay(struct fixture *fixture)
 	                 OK);
 }
 
-TEST_CASE(test_what_is_replayed_while_it_is_forgotten_stays)
+TEST_CASE_ON(test_what_is_replayed_while_it_is_forgotten_stays, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
 	add_endpoint(fixture, NULL);
 	cause(fixture);
