@@ -3,8 +3,6 @@
  *     contract-bounds [postgresql://…] */
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "testing.h"
 #include "registering.h"

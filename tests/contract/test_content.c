@@ -1,9 +1,6 @@
 /* The contract of content.h, for the implementation that the argument names. "file:" means a new
  * directory. The keys of a service come from the environment, as for the program. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,9 +1,6 @@
 /* Users, sign-in links and sessions in the store, on a SQLite file in a new directory, or on a
  * database of a server:
  *     contract-people [postgresql://…] */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <pthread.h>
 
 #include "testing.h"

@@ -1,8 +1,5 @@
 /* The contract of the store, on a SQLite file in a new directory, or on two databases of a server:
  *     contract-store [postgresql://… postgresql://…] */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <pthread.h>
 
 #include "testing.h"

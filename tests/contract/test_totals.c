@@ -1,9 +1,6 @@
 /* The daily totals of credits over random histories, compared with a recount of what callers
  * received, and filled by the schema's step. On a SQLite file, or on a server: contract-totals
  * [postgresql://… postgresql://…] The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "testing.h"

@@ -2,8 +2,6 @@
  * and with the totals filled by the migration step. On a SQLite file, or on a server:
  *     contract-usage [postgresql://… postgresql://…]
  * The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "testing.h"

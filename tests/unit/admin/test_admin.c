@@ -1,8 +1,5 @@
 /* The table of administration operations, run on a store and through the socket. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

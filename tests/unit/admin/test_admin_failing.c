@@ -1,10 +1,6 @@
 /* Administration, with each call failing in turn: memory, files, statements of the store. A fault
  * is reported as a fault, never as a wrong statement about the data, and the operation succeeds
  * when it is repeated. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "failing.h"
 #include "office.h"

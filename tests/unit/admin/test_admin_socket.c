@@ -1,8 +1,6 @@
 /* The administration socket, with each call failing in turn on either side. An operator gets the
  * fault itself, never a message that the service or the object is missing or that the command is
  * wrong. The next command is answered. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

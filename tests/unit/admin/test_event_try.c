@@ -1,7 +1,6 @@
 /* The operation "event try" returns the answer that a key would get. When the commit takes long, it
  * returns 503, and the sequencer may still use its memory. */
 #include <pthread.h>
-#include <string.h>
 
 #include "testing.h"
 #include "base/log.h"

@@ -1,9 +1,6 @@
 /* What the service reads, copies and starts with, with each call failing in turn. A fault is
  * reported as a fault, never as a wrong key, a missing document or an empty list. An operation
  * takes effect completely or not at all, and succeeds when it is repeated. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

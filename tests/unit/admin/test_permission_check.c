@@ -1,9 +1,5 @@
 /* What users of the console may do: each operation, for each role, with their own and with others'
  * identifiers. The operations are replaced by a counter of their runs. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "sample.h"
 #include "admin/admin_call.h"

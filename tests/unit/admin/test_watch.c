@@ -1,8 +1,6 @@
 /* Findings that a node reports about what it checks repeatedly, and that a state is unknown when it
  * can no longer be checked. The clock and all answers come from the test. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/statvfs.h>
 
 #include "testing.h"

@@ -2,8 +2,6 @@
 #include <inttypes.h>
 #include <openssl/ts.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,9 +1,5 @@
 /* The line of an event has the same content whether the fast scanner or the JSON parser reads it,
  * and a line that the fast scanner accepts is byte for byte the record of its content. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "archive/archive_lines.h"
 #include "archive/archive_scan.h"

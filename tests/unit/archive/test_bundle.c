@@ -1,7 +1,5 @@
 /* The container of files with their evidence record: made, and read with every byte of a small one
  * altered. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "testing.h"

@@ -1,7 +1,4 @@
 /* Compressed output of either library is one gzip member (RFC 1952), and zlib restores the text. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "testing.h"

@@ -1,7 +1,4 @@
 /* The list of signers: its only valid form, and what it states about a signature. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "archive/signer_list.h"
 

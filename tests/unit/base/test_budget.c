@@ -1,5 +1,4 @@
 #include <pthread.h>
-#include <stdlib.h>
 #include "testing.h"
 #include "base/arena.h"
 #include "base/budget.h"

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include "testing.h"
 #include "base/buf.h"
 #include "base/error.h"

@@ -1,6 +1,5 @@
 #include <ctype.h>
 #include <pthread.h>
-#include <stdio.h>
 
 #include "testing.h"
 #include "base/digest.h"

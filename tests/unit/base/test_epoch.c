@@ -2,7 +2,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "testing.h"
 #include "base/epoch.h"

@@ -1,6 +1,3 @@
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/error.h"
 #include "base/utf8.h"

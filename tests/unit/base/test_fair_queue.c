@@ -1,5 +1,4 @@
 /* The fair queue takes from the owners in turn and keeps the order of each owner. */
-#include <stdlib.h>
 #include <time.h>
 
 #include "testing.h"

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <stdio.h>
 
 #include "testing.h"
 #include "base/clock.h"

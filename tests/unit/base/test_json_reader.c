@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "testing.h"
 #include "base/json_reader.h"
 

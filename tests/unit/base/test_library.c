@@ -1,7 +1,6 @@
 /* Libraries that are loaded at first use: only once, and with a cause when they cannot be
  * loaded. */
 #include <math.h>
-#include <string.h>
 
 #include "testing.h"
 #include "base/library.h"

@@ -1,7 +1,5 @@
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "testing.h"
 #include "base/digest.h"

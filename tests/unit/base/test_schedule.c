@@ -1,6 +1,4 @@
 /* Schedules as operators write them, and back-off. */
-#include <string.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "base/schedule.h"

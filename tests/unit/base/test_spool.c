@@ -2,9 +2,6 @@
  * of the file system is reported. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "testing.h"

@@ -1,6 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "cli/command.h"
 

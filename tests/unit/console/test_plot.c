@@ -1,7 +1,4 @@
 /* Plots: round numbers, complete and harmless output, and the figures in it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "testing.h"

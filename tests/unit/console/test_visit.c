@@ -1,6 +1,4 @@
 /* The state of a request until its answer, with a clock that the test sets. */
-#include <string.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "console/visit.h"

@@ -1,8 +1,4 @@
 /* Passkeys of an authenticator in the test, with keys of OpenSSL; then forged ones. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 

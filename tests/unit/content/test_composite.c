@@ -1,8 +1,5 @@
 /* Documents that share the bytes of a stored object: any document is read completely and from any
  * offset, and only the differing bytes are stored. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "testing.h"

@@ -1,6 +1,4 @@
 /* The settings of the content store: addresses, and the check of each driver's settings. */
-#include <stdio.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "content/content.h"

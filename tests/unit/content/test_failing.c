@@ -5,9 +5,6 @@
  * of its scripted service (tests/support/s3_server.py). */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

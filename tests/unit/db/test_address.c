@@ -1,7 +1,4 @@
 /* Addresses of stores: which are accepted, and that passwords in them are hidden. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "db/db.h"
 

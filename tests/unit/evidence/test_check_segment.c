@@ -1,8 +1,6 @@
 /* Sealed segments are checked, and each fault in the stored data is named. The segments are real;
  * the data read of them is altered before the check. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "testing.h"
 #include "office.h"

@@ -1,8 +1,5 @@
 /* The proof of one event, verbatim, from real rounds over two channels. It leads from the event to
  * the root of the round by SHA-256 alone. The same as an evidence record. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/base64.h"
 #include "base/json.h"

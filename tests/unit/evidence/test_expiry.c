@@ -1,8 +1,5 @@
 /* Which certificates are reported before they expire, and when. The clock, the keys and the
  * authorities come from the test. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/log.h"
 #include "evidence/signers.h"

@@ -2,8 +2,6 @@
  * renewed and lost, nodes that die at any step. The service's verifier and that of the tests, which
  * was written from the format description alone, judge each record. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "testing.h"
 #include "office.h"

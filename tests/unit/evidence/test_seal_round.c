@@ -1,8 +1,6 @@
 /* Rounds that are staged: wherever a sealer dies, the next one continues, and in the end each event
  * is proven once by one unbroken history. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "testing.h"
 #include "office.h"

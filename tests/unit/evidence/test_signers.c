@@ -1,8 +1,5 @@
 /* When the next key is used, what a rotation refuses, and how a failing key is monitored. The
  * clock, the keys and the store come from the test. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/log.h"
 #include "evidence/signers.h"

@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>

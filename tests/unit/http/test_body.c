@@ -1,7 +1,5 @@
 /* How much of their bodies requests may hold in memory. */
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

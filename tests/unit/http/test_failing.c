@@ -1,8 +1,6 @@
 /* Requests of each kind, with each call failing in turn in the server. The client gets a fault
  * (5xx, or the end of the connection) or the right answer, never another one, and a failed request
  * succeeds when it is repeated. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 /* The checks before a body is read, and the headers of every answer. */
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "harness.h"

@@ -1,5 +1,3 @@
-#include <stdio.h>
-
 #include "testing.h"
 #include "http/header.h"
 

@@ -1,7 +1,6 @@
 /* A key is revoked while its look-up hangs. */
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "testing.h"

@@ -1,6 +1,3 @@
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "http/multipart.h"
 

@@ -1,7 +1,4 @@
 /* Lists, single objects, downloads and the verification page. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/json.h"
 #include "harness.h"
 #include "store/certifications/certifications.h"

@@ -1,6 +1,4 @@
 /* POST /v1/events with a real store. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "harness.h"

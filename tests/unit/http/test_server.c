@@ -1,8 +1,6 @@
 /* Starting, stopping, the operator's listener, and many clients at once. */
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
 /* Registrations that wait for a commit which is held back. */
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,6 +1,4 @@
 /* Workers, and the fair queue of their tasks. */
-#include <stdlib.h>
-
 #include <pthread.h>
 
 #include "testing.h"

@@ -1,8 +1,6 @@
 /* Certifications at the interface: what is accepted and refused, which jobs that wakes, and the
  * answers, verbatim. The test sets the clock that the nodes share. */
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "testing.h"
 #include "base/json.h"

@@ -1,7 +1,4 @@
 /* Which of the verifier's findings make a file this service's own. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/json.h"
 #include "issue/check_file.h"

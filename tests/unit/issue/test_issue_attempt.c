@@ -1,8 +1,5 @@
 /* The state of a certification after an attempt, by the kind, number and duration of failures. A
  * fake store records the calls, and the test sets its clock. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/log.h"
 #include "issue/issue_attempt.h"

@@ -1,8 +1,5 @@
 /* Certifications leave the reserve of the disk to registration. The test sets the free space. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 

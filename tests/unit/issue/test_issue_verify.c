@@ -1,8 +1,5 @@
 /* Documents are verified with the roots of the service's keys and authorities before they are
  * handed out, as a relying party would, and no finding is ignored. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "office.h"
 #include "issue/issue_job.h"

@@ -1,8 +1,6 @@
 /* Download links: their content, what is refused, and the rotation of their secrets. The test sets
  * the clock that the nodes share. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "testing.h"
 #include "sample.h"

@@ -1,7 +1,5 @@
 /* Missing revocation data of a round's timestamps is awaited where that can help, for a limited
  * time; data that paths share counts once. The test gives the answers. */
-#include <stdio.h>
-
 #include "testing.h"
 #include "pki.h"
 #include "sample.h"

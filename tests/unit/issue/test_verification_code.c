@@ -1,7 +1,4 @@
 /* The ways in which users type and paste a verification code or a digest. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "issue/verification_code.h"
 

@@ -1,6 +1,4 @@
 /* The fair queue of deliveries. */
-#include <stdlib.h>
-
 #include "testing.h"
 #include "jobs/delivery_queue.h"
 

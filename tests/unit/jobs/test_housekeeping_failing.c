@@ -1,8 +1,6 @@
 /* Housekeeping, with each call failing in turn: no referenced object is ever marked or deleted, and
  * orphans are removed in the end. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,7 +1,5 @@
 /* The issuer, with each call failing in turn: a fault of the service delays a certification but
  * never fails it. No incomplete document is handed out, and in the end it is issued and valid. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "testing.h"

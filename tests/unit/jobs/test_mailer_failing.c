@@ -1,7 +1,5 @@
 /* The mailer, with each call failing in turn: a mail is sent once, and no mail is given up for a
  * fault of the service. */
-#include <string.h>
-
 #include "testing.h"
 #include "failing.h"
 #include "jobs/mailer.h"

@@ -1,7 +1,5 @@
 /* A chain that cannot be sealed, or not yet, does not delay others. A corrected clock is relied on
  * even when there is nothing to seal. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "testing.h"

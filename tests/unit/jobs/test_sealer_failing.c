@@ -1,8 +1,6 @@
 /* The sealer, with each call failing in turn: events that could not be sealed are sealed later,
  * without a gap, by rounds that verify, and no fault of the service is attributed to a chain or to
  * the store. */
-#include <string.h>
-
 #include "testing.h"
 #include "failing.h"
 #include "jobs/internal.h"

@@ -1,6 +1,5 @@
 /* A caller that creates work for a job wakes all threads of that job and no others. */
 #include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "testing.h"

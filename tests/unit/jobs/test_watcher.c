@@ -1,6 +1,5 @@
 /* The log entries about a store that hangs, while it hangs. */
 #include <semaphore.h>
-#include <string.h>
 
 #include "testing.h"
 #include "jobs/internal.h"

@@ -1,9 +1,6 @@
 /* The limits fit the numbers as they are packed or written, and the documentation states them.
  *     test-ledger-bounds docs/operate/limits.md */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "testing.h"
 #include "ledger/ledger.h"

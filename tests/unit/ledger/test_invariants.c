@@ -1,8 +1,5 @@
 /* Each broken invariant of the ledger ends the process before anything is written. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,8 +1,5 @@
 /* ledger_register: each rule by example, then random histories against a simple model that counts
  * one request at a time. The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "ledger/ledger.h"
 

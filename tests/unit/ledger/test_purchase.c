@@ -1,6 +1,4 @@
 /* Amounts, currencies, regions, and what a purchase may become. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "testing.h"

@@ -1,6 +1,4 @@
 /* When a top-up buys, what prevents it, and the exact text of its notices. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "testing.h"

@@ -1,9 +1,5 @@
 #include "smtp_script.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -1,5 +1,3 @@
-#include <stdio.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "net/mail_compose.h"

@@ -1,7 +1,6 @@
 /* Every accepted URL is also accepted by libcurl and read in the same way: none is accepted that
  * could never be requested, and none leads elsewhere. */
 #include <curl/curl.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "testing.h"

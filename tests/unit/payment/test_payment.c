@@ -1,6 +1,4 @@
 /* Opening a provider, validating an order, and the manual provider. */
-#include <stdio.h>
-
 #include "testing.h"
 #include "payment/payment.h"
 

@@ -1,7 +1,5 @@
 /* The parts of a report that signing reads: only the expected form is accepted, and no change
  * misleads the reader. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

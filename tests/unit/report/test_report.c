@@ -1,9 +1,6 @@
 /* Rendered reports, as other programs read them: qpdf --check, pdftotext, pdfinfo, pdffonts. */
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "testing.h"

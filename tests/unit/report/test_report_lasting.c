@@ -3,9 +3,6 @@
  * change. */
 #include <openssl/evp.h>
 #include <openssl/x509.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "testing.h"

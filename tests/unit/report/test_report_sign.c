@@ -1,8 +1,5 @@
 /* Signed reports, judged by other programs and by the service's own check, which detects every
  * change. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "testing.h"

@@ -1,7 +1,5 @@
 /* Foreign text is made visible and harmless, and the service's own text is complete in both
  * languages. */
-#include <string.h>
-
 #include "testing.h"
 #include "base/utf8.h"
 #include "report/report_artifact.h"

@@ -2,9 +2,6 @@
 #ifndef TESTS_SEAL_SUPPORT_H
 #define TESTS_SEAL_SUPPORT_H
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "scratch.h"
 #include "seal/signer.h"

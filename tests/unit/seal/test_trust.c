@@ -1,6 +1,4 @@
 /* Names in a readable form. */
-#include <string.h>
-
 #include "testing.h"
 #include "seal/trust.h"
 

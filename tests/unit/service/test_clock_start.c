@@ -1,7 +1,5 @@
 /* The result of the clock comparison at each start, and its effect on registrations meanwhile.
  * Clocks, authorities and the store come from the test. */
-#include <string.h>
-
 #include "testing.h"
 #include "base/log.h"
 #include "seal/authority.h"

@@ -1,6 +1,3 @@
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "service/event_body.h"

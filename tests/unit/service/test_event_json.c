@@ -1,6 +1,4 @@
 /* The Event record of the interface, verbatim. */
-#include <string.h>
-
 #include "testing.h"
 #include "service/service.h"
 

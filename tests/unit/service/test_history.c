@@ -1,7 +1,5 @@
 /* Whether a store was rolled back. Store and signing process are scripted; the order of their calls
  * is recorded. */
-#include <string.h>
-
 #include "testing.h"
 #include "service/history.h"
 #include "store/events/segments.h"

@@ -1,9 +1,5 @@
 /* The texts of keys, and how long the result of a look-up is cached. Random bytes and the clock
  * come from the test. */
-#include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/digest.h"
 #include "sample.h"

@@ -1,6 +1,4 @@
 /* The envelope of lists: it is written and read back. */
-#include <string.h>
-
 #include "testing.h"
 #include "service/list.h"
 

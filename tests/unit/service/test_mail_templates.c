@@ -1,6 +1,4 @@
 /* The text of mails. */
-#include <string.h>
-
 #include "testing.h"
 #include "net/mail.h"
 #include "service/mail_templates.h"

@@ -1,8 +1,4 @@
 /* Mails delivered to a scripted mail server. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "faults.h"
 #include "sample.h"

@@ -1,7 +1,5 @@
 /* A call that may wait for a disk or a network ends the process when a polling thread makes it. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

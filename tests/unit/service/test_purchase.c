@@ -1,9 +1,6 @@
 /* Top-ups and payments with a store and a scripted provider: every answer leads to its end state.
  * Whatever call fails, one order is charged under one key, credits are given once, and a fault of
  * the service is never taken for a refusal by the provider. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "failing.h"
 #include "base/clock.h"

@@ -1,9 +1,6 @@
 /* How sequencers form batches of waiting registrations. The call to the store is replaced. */
-#include <stdlib.h>
-
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

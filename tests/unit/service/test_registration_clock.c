@@ -1,7 +1,5 @@
 /* Which clock the local one is compared with, when registrations are refused because of it, and
  * what is logged. All clocks come from the test. */
-#include <string.h>
-
 #include "testing.h"
 #include "base/log.h"
 #include "seal/authority.h"

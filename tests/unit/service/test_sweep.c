@@ -1,8 +1,6 @@
 /* The sweep removes objects that nothing refers to, in a place that belongs to this database, and
  * nothing else. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

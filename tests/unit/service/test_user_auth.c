@@ -1,8 +1,4 @@
 /* Signing in and sessions of users, with a clock that the test sets. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "sample.h"

@@ -1,6 +1,4 @@
 /* Notices on their way: rules, secrets, envelope, signature, types. */
-#include <stdio.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "service/webhook.h"

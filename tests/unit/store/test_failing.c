@@ -1,8 +1,6 @@
 /* The store, with each call failing in turn: memory, and statements of its database. A fault is
  * reported as a fault, nothing of the change is done, and the operation succeeds when it is
  * repeated. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "testing.h"

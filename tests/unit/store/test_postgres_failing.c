@@ -3,8 +3,6 @@
  * without an answer as one with an unknown outcome. A failed operation succeeds when it is
  * repeated, and takes effect once. test-store-postgres_failing postgresql://… postgresql://…   (two
  * empty databases) */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <libpq-fe.h>

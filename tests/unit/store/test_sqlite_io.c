@@ -4,9 +4,6 @@
  * reported as an unknown outcome, and nothing more is written until the store is opened again. */
 #include <errno.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>

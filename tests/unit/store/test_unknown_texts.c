@@ -1,9 +1,6 @@
 /* A stored text that must have one of a few values but has another one since the store was damaged
  * is reported by every reader. It is not taken for another value, and the cause names it and its
  * owner. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "registering.h"
 #include "sample.h"

@@ -1,6 +1,4 @@
 /* What a trusted list states about a certificate, regardless of who signed the list. */
-#include <stdlib.h>
-
 #include "testing.h"
 #include "base/base64.h"
 #include "pki.h"

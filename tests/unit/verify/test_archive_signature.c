@@ -2,7 +2,6 @@
  * refused. Nothing is signed over that data, so every change must be detected by its content. */
 #include <openssl/evp.h>
 #include <openssl/x509.h>
-#include <string.h>
 
 #include "testing.h"
 #include "pki.h"

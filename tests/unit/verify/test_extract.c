@@ -1,7 +1,4 @@
 /* Evidence records extracted from archives. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "ledger/ledger.h"
 #include "seal/evidence_record.h"

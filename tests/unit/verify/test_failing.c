@@ -1,9 +1,6 @@
 /* Evidence is verified with each call failing in turn: memory, files, OpenSSL. A failure to read,
  * store or compute is reported as such. It is not a verdict, neither that the evidence is valid nor
  * that it is not. */
-#include <stdlib.h>
-
-#include <stdio.h>
 #include <unistd.h>
 
 #include "testing.h"

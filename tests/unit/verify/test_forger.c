@@ -5,7 +5,6 @@
 #include <openssl/rsa.h>
 #include <openssl/ts.h>
 #include <openssl/x509v3.h>
-#include <stdlib.h>
 
 #include "testing.h"
 #include "base/clock.h"

@@ -1,12 +1,8 @@
 /* Evidence is made with each call failing in turn: memory, files, OpenSSL. The fault is reported,
  * nothing is left over, and evidence that is reported as made is complete. */
-#include <stdlib.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

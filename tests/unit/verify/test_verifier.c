@@ -2,8 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

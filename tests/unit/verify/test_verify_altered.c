@@ -1,8 +1,6 @@
 /* Archives in which an owner of all keys altered a word and corrected every digest and the
  * signature: the contradiction is found and located. */
 #include <openssl/evp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <zlib.h>
 
 #include "testing.h"

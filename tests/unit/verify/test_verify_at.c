@@ -1,8 +1,4 @@
 /* The verdicts on the same evidence as of several times, with certificates that expire. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "seal/evidence_record.h"
 #include "test_archive_fixture.h"

@@ -1,7 +1,5 @@
 /* Files that anybody can make to keep a verifier busy: the amount that is read depends on the valid
  * content, not on the amount that follows it. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <zlib.h>
 
 #include "testing.h"

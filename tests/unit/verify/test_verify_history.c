@@ -1,8 +1,5 @@
 /* Complete and correctly signed archives whose content is contradictory or incomplete: ranges,
  * times, and one chain in several archives. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "base/json.h"
 #include "test_archive_fixture.h"

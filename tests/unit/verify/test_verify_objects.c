@@ -1,8 +1,5 @@
 /* Archives with separate validation data of their timestamps: the second authority includes only
  * its own certificate in its tokens, and an intermediate issued that. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "pki.h"
 #include "archive/archive_lines.h"

@@ -1,7 +1,4 @@
 /* Receipts of clients, compared with archives. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "archive/receipt.h"
 #include "base/json.h"

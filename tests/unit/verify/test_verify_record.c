@@ -1,6 +1,4 @@
 /* The verifier with evidence records and the files that they cover. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "testing.h"

@@ -1,7 +1,4 @@
 /* Archives with renewals of their timestamps, whose authority's certificate has expired since. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "pki.h"
 #include "archive/archive_lines.h"

@@ -1,8 +1,5 @@
 /* The digests that a second thread computes are those of the files at the time of the request. When
  * one is missing or its file was replaced, the caller computes it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,8 +1,5 @@
 /* The text of a stream is the same whichever thread decompresses it and however the file is
  * damaged, and a reader may stop anywhere. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "testing.h"

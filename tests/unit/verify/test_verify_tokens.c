@@ -1,7 +1,4 @@
 /* Archives whose rounds have two timestamps. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "archive/archive_lines.h"
 #include "test_archive_fixture.h"

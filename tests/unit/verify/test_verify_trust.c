@@ -1,7 +1,4 @@
 /* Complete archives with correct digests that were signed or timestamped without authorization. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "test_archive_fixture.h"
 #include "test_forger.h"

@@ -1,8 +1,5 @@
 /* Evidence of archive version 1 remains valid. It is in tests/support/fixtures/evidence-1 and must
  * not be made again. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "testing.h"

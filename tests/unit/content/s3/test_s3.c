@@ -1,7 +1,4 @@
 /* Addresses, signatures and answers of S3, without a service. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "content/s3/s3.h"

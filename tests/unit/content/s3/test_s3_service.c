@@ -3,9 +3,6 @@
  * service. S3_TEST_ONLY in the environment selects tests by a pattern, S3_TEST_MIB sets the size of
  * the object for measuring memory. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "testing.h"

@@ -1,6 +1,4 @@
 /* How statements name the shards of tables in place of the tables. */
-#include <stdlib.h>
-
 #include "testing.h"
 #include "db/citus/internal.h"
 

@@ -1,7 +1,4 @@
 /* What a commit on a shard promises, by what its server says of its standbys. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "db/citus/internal.h"
 

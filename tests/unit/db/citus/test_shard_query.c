@@ -1,8 +1,5 @@
 /* What is made of the servers' answers, which come late or never. Connections follow a script that
  * states, for each wait, whether an answer has arrived. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "db/citus/internal.h"
 

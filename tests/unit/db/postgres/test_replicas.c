@@ -1,7 +1,4 @@
 /* What the settings of a server state about standbys, and how its answer is judged. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "db/postgres/postgres_internal.h"
 

@@ -1,10 +1,6 @@
 /* The page size of the embedded store, what freed pages still contain, and that a transaction with
  * more changed pages than memory holds reads its own writes. */
 #include <sqlite3.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "testing.h"

@@ -1,9 +1,6 @@
 /* What opening the embedded store does before anything is read from it. */
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,8 +1,5 @@
 /* Notices of Stripe: signatures against values that openssl(1) computed, and the content of
  * events. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "base/digest.h"

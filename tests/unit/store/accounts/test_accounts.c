@@ -1,8 +1,4 @@
 /* Administration of accounts, credits, channels, keys, limits and thresholds. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "sample.h"
 #include "db/db.h"

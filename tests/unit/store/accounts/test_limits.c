@@ -1,7 +1,5 @@
 /* Consumption limits on both sides of midnight: the day of received_at counts, whatever the clock
  * of the node shows. */
-#include <stdio.h>
-
 #include "testing.h"
 #include "registering.h"
 #include "sample.h"

@@ -1,5 +1,3 @@
-#include <stdio.h>
-
 #include "testing.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"

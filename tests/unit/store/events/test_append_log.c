@@ -1,7 +1,4 @@
 /* The append log of events, read by numbers, compared with a plain list. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <sqlite3.h>
 
 #include "testing.h"

@@ -5,8 +5,6 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

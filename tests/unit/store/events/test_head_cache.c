@@ -1,8 +1,5 @@
 /* The chain-head cache from batch to batch: a head is used as long as no other node has written,
  * and the results equal those of reading. */
-#include <stdio.h>
-#include <string.h>
-
 #include <sqlite3.h>
 
 #include "testing.h"

@@ -1,7 +1,4 @@
 /* Which certificate signs, the state of the others, and which roots timestamps led to. */
-#include <stdio.h>
-#include <string.h>
-
 #include "testing.h"
 #include "sample.h"
 #include "store/evidence/signer_records.h"

@@ -1,7 +1,5 @@
 /* Payments as jobs: one holder at a time, taken over after the lease, resumed after a crash, ended
  * once, with the same idempotency key throughout. */
-#include <stdio.h>
-
 #include "testing.h"
 #include "sample.h"
 #include "store/money/packs.h"

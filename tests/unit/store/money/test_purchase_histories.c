@@ -3,8 +3,6 @@
  * once, and every step takes effect completely or not at all.
  *
  * usage: test-store-purchase_histories [SEED [postgresql://…]] */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "testing.h"

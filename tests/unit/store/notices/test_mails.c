@@ -1,8 +1,4 @@
 /* The outbox of e-mails: queued with their cause, leased, ended once. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "testing.h"
 #include "sample.h"
 #include "store/notices/queue_mail.h"

@@ -1,7 +1,4 @@
 /* Notices queued for endpoints, and their deliveries. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "testing.h"
 #include "sample.h"
 #include "store/events/segments.h"
