@@ -1,17 +1,6 @@
 /* Parsed amounts are written back unchanged. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "fuzz.h"
 #include "ledger/purchase_rules.h"
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,6 @@
  * the SHA-256 of the signed data, then the CMS). Every accepted document is written again and must
  * then read the same. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,14 +12,6 @@
 #include "verify/verify_check.h"
 
 #define TEXT_MAX ((size_t)32 << 20)
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 static int verify_bytes(const uint8_t *data, size_t size, bool one_more)
 {

@@ -1,20 +1,9 @@
 /* The body of POST /v1/events, through the function that the handler calls. An accepted body is
  * within the limits, and its canonical payload declares the same digest. The first byte selects the
  * modality of the channel. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "service/event_body.h"
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,18 +1,7 @@
 /* Evidence records from untrusted users. An accepted record is written back unchanged, and its
  * verification returns either valid or not valid. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "fuzz.h"
 #include "seal/evidence_record.h"
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,22 +1,11 @@
 /* Forms, cookies and paths from untrusted clients. Parsed values are UTF-8 without NUL, and a value
  * in form encoding is parsed back unchanged. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/percent.h"
 #include "base/utf8.h"
 #include "console/fields.h"
 #include "fuzz.h"
 
 #define ARENA_LIMIT ((size_t)64 * 1024 * 1024)
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 static void check_text(struct slice text)
 {

@@ -1,21 +1,10 @@
 /* The JSON parser keeps its limits, and the canonical form of an accepted text is stable: parsing
  * and writing it again gives the same bytes. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/json.h"
 #include "base/utf8.h"
 #include "fuzz.h"
 
 #define ARENA_LIMIT ((size_t)64 * 1024 * 1024)
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 static int parse(struct arena *arena, struct slice text, struct json **ret_json,
                  struct error *error)

@@ -1,21 +1,10 @@
 /* A form, parsed as a whole and in chunks: both find the same parts, or both reject it. The first
  * byte is the chunk size. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "http/multipart.h"
 
 #define LIMIT ((size_t)4 * 1024 * 1024)
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 static int begin(void *context, struct slice name, struct slice file_name, struct error *error)
 {

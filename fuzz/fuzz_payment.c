@@ -1,9 +1,6 @@
 /* Data from a payment provider: events, signature headers, and responses to a charge, a list and a
  * refund. The first byte selects the kind ('e', 's', 'c', 'l', 'r'). An accepted payment has the
  * properties on which the program relies. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "payment/stripe/stripe.h"
@@ -17,14 +14,6 @@ static const struct payment_order order = {
 	.payment_method = "pm_1",
 	.description = "",
 };
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 static void check_result(const struct payment_result *result)
 {

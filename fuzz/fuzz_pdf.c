@@ -1,19 +1,10 @@
 /* The check of reports returns either valid or not valid. A valid report has a binding to an
  * archive, and is no longer valid with one more byte. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "report/pdf_check.h"
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 static void require_binding(const struct pdf_binding *binding)
 {

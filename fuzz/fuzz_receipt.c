@@ -1,19 +1,8 @@
 /* Receipts from untrusted users. Accepted receipts are written again as receipts with the same
  * contents. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/json.h"
 #include "fuzz.h"
 #include "archive/receipt.h"
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 static void write_all(const struct receipt *receipts, size_t count, struct buf *out)
 {

@@ -1,20 +1,9 @@
 /* XML responses of an S3 service. Every reader either returns values within its limits or rejects
  * the text. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "content/s3/s3_xml.h"
 #include "fuzz.h"
 
 #define ITEMS_MAX 16
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 static void check_listing(struct slice text)
 {

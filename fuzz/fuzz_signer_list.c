@@ -1,17 +1,6 @@
 /* Lists of signers. An accepted list is written back unchanged. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "fuzz.h"
 #include "archive/signer_list.h"
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

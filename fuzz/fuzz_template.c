@@ -1,21 +1,10 @@
 /* Page templates. With any JSON values, a page has exactly the tags of its template. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "console/template.h"
 #include "fuzz.h"
 #include "test_pages.h"
 
 #define ARENA_LIMIT ((size_t)64 * 1024 * 1024)
 #define PAGE_MAX ((size_t)16 * 1024 * 1024)
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 /* Checks that '<' is followed only by '/' or a tag name of the test's pages, and that the page
  * contains no unescaped text of a value. */

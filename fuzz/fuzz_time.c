@@ -1,17 +1,6 @@
 /* Parsed times are written back as the same moment. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "fuzz.h"
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,19 +1,8 @@
 /* Passkey registrations and sign-ins from browsers. The input is two bytes with the size of the
  * client data, the client data, and the authenticator data. For a sign-in, the last 64 bytes are
  * the signature. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "console/webauthn.h"
 #include "fuzz.h"
-
-static void require(bool good, const char *what)
-{
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,9 +3,6 @@
 #ifndef FUZZ_PAIR_H
 #define FUZZ_PAIR_H
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "fuzz.h"
 #include "seal/revocation_data.h"
 
@@ -42,10 +39,7 @@ static inline void pair_require(int result, const struct revocation_facts *facts
 	                          (facts->revoked_us != TIME_NONE) == revoked
 	                    : memcmp(facts, &untouched, sizeof untouched) == 0;
 
-	if (good)
-		return;
-	fprintf(stderr, "broken: %s\n", what);
-	abort();
+	require(good, what);
 }
 
 #endif
