@@ -1,8 +1,6 @@
 /* The daily totals of credits over random histories, compared with a recount of what callers
  * received, and filled by the schema's step. On a SQLite file, or on a server: contract-totals
  * [postgresql://… postgresql://…] The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
-#include <time.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "registering.h"
@@ -271,9 +269,8 @@ static void live_all(struct history *history)
 	live(history);
 }
 
-static void totals_are_what_a_recount_finds(void **state)
+static void recount_totals(struct history *history)
 {
-	struct history *history = *state;
 	live_all(history);
 	assert_int_equal(sample_check(&history->sample),
 	                 0); /* whatever is counted of the last rounds */
@@ -282,9 +279,18 @@ static void totals_are_what_a_recount_finds(void **state)
 	assert_int_equal(sample_check(&history->sample), 0);
 }
 
-static void old_stores_are_counted_from_what_is_there(void **state)
+TEST_CASE_ON(totals_of_a_first_history_are_what_a_recount_finds, struct history *history)
 {
-	struct history *history = *state;
+	recount_totals(history);
+}
+
+TEST_CASE_ON(totals_of_another_history_are_what_a_recount_finds, struct history *history)
+{
+	recount_totals(history);
+}
+
+TEST_CASE_ON(old_stores_are_counted_from_what_is_there, struct history *history)
+{
 	live_all(history);
 	compare(history);
 	fill_again(history);
@@ -295,9 +301,8 @@ static void old_stores_are_counted_from_what_is_there(void **state)
 	assert_int_equal(sample_check(&history->sample), 0);
 }
 
-static void a_check_finds_what_is_counted_wrong(void **state)
+TEST_CASE_ON(a_check_finds_what_is_counted_wrong, struct history *history)
 {
-	struct history *history = *state;
 	live_all(history);
 	assert_int_equal(sample_check(&history->sample), 0);
 	static const char *const changes[][2] = {
@@ -320,15 +325,6 @@ static void a_check_finds_what_is_counted_wrong(void **state)
 int main(int argc, char **argv)
 {
 	server_url = argc > 2 ? argv[1] : NULL;
-	const char *seed = getenv("CONSTANCIA_TEST_SEED");
-	unsigned number = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-	printf("seed %u\n", number);
-	srand(number);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(totals_are_what_a_recount_finds, begin, end),
-		cmocka_unit_test_setup_teardown(totals_are_what_a_recount_finds, begin, end),
-		cmocka_unit_test_setup_teardown(old_stores_are_counted_from_what_is_there, begin, end),
-		cmocka_unit_test_setup_teardown(a_check_finds_what_is_counted_wrong, begin, end),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	srand((unsigned)test_seed());
+	return tests_run(NULL, NULL, begin, end);
 }

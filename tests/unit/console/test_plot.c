@@ -1,6 +1,4 @@
 /* Plots: round numbers, complete and harmless output, and the figures in it. */
-#include <time.h>
-
 #include "testing.h"
 #include "base/json.h"
 #include "console/account_plots.h"
@@ -366,9 +364,6 @@ TEST_CASE(what_is_not_there_is_not_drawn)
 
 int main(void)
 {
-	const char *seed = getenv("CONSTANCIA_TEST_SEED");
-	unsigned number = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-	printf("seed %u\n", number);
-	srand(number);
+	srand((unsigned)test_seed());
 	return tests_run(NULL, NULL, NULL, NULL);
 }

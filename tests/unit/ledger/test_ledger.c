@@ -674,10 +674,7 @@ static void random_nodes(void)
 
 TEST_CASE(random_histories)
 {
-	const char *given = getenv("CONSTANCIA_TEST_SEED");
-	uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)clock_now_us();
-	printf("seed %llu\n", (unsigned long long)seed);
-	random_state = seed;
+	random_state = test_seed();
 	for (int i = 0; i < 500; i++)
 		random_history();
 	for (int i = 0; i < 500; i++)

@@ -1,6 +1,4 @@
 /* Amounts, currencies, regions, and what a purchase may become. */
-#include <time.h>
-
 #include "testing.h"
 #include "ledger/purchase_rules.h"
 
@@ -65,9 +63,7 @@ TEST_CASE(other_texts_are_no_amounts)
 
 TEST_CASE(an_amount_is_written_as_it_is_read)
 {
-	unsigned seed = (unsigned)time(NULL);
-	print_message("seed %u\n", seed);
-	srand(seed);
+	srand((unsigned)test_seed());
 	for (int i = 0; i < 100000; i++) {
 		int64_t minor = (((int64_t)rand() << 16) ^ rand()) % (AMOUNT_MAX + 1);
 		int64_t again = -1;
@@ -93,9 +89,7 @@ TEST_CASE(half_a_cent_of_tax_is_rounded_up)
 /* Over amounts and rates: amount_tax gives the only tax that amount_is_taxed accepts. */
 TEST_CASE(only_the_tax_of_a_rate_is_accepted)
 {
-	unsigned seed = (unsigned)time(NULL);
-	print_message("seed %u\n", seed);
-	srand(seed);
+	srand((unsigned)test_seed());
 	for (int i = 0; i < 20000; i++) {
 		int64_t net = i % 2 ? rand() % 2000 : rand() % (AMOUNT_MAX + 1);
 		int64_t rate = rand() % (TAX_RATE_MAX + 1);
@@ -112,9 +106,7 @@ TEST_CASE(only_the_tax_of_a_rate_is_accepted)
  * less per refund. A full refund takes back all. */
 TEST_CASE(a_part_takes_its_part_of_the_credits)
 {
-	unsigned seed = (unsigned)time(NULL);
-	print_message("seed %u\n", seed);
-	srand(seed);
+	srand((unsigned)test_seed());
 	for (int i = 0; i < 100000; i++) {
 		int64_t total = 1 + rand() % AMOUNT_TOTAL_MAX;
 		int64_t credits = ((int64_t)rand() << (rand() % 10)) ^ rand();
@@ -229,9 +221,7 @@ TEST_CASE(an_operator_is_held_to_the_table)
  * those of that state. */
 TEST_CASE(the_order_of_notices_does_not_matter)
 {
-	unsigned seed = (unsigned)time(NULL);
-	print_message("seed %u\n", seed);
-	srand(seed);
+	srand((unsigned)test_seed());
 	for (int round = 0; round < 20000; round++) {
 		bool paid = rand() % 4 != 0, back = paid && rand() % 2;
 		enum purchase_state now = (enum purchase_state[]){PURCHASE_PENDING, PURCHASE_CANCELED,

@@ -1,6 +1,4 @@
 /* When a top-up buys, what prevents it, and the exact text of its notices. */
-#include <time.h>
-
 #include "testing.h"
 #include "base/json.h"
 #include "ledger/topup_rules.h"
@@ -71,9 +69,7 @@ TEST_CASE(each_cause_has_its_reason)
 /* A decision to buy has no obstacle, and a failure has one; no other decision acts. */
 TEST_CASE(decisions_follow_from_the_facts)
 {
-	unsigned seed = (unsigned)time(NULL);
-	print_message("seed %u\n", seed);
-	srand(seed);
+	srand((unsigned)test_seed());
 	for (int i = 0; i < 200000; i++) {
 		struct topup_facts facts = {
 			.enabled = rand() % 4 != 0,

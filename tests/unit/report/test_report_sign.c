@@ -212,9 +212,7 @@ TEST_CASE(finds_every_flipped_bit)
 	render_and_sign(LANGUAGE_ENGLISH);
 	struct pdf_facts facts;
 	assert_int_equal(pdf_check(buf_slice(&signed_file), &no_roots, &facts, NULL), 0);
-	const char *given = getenv("CONSTANCIA_TEST_SEED");
-	unsigned seed = given ? (unsigned)strtoull(given, NULL, 10) : (unsigned)clock_now_us();
-	print_message("seed %u\n", seed);
+	unsigned seed = (unsigned)test_seed();
 	const char *text = memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11);
 	size_t begin = (size_t)(text - signed_file.data);
 	size_t contents = (size_t)(strstr(text, "/Contents <") + 11 - signed_file.data);

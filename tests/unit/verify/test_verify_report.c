@@ -124,9 +124,7 @@ TEST_CASE(every_fact_is_compared)
 TEST_CASE(random_bits_of_a_report_count)
 {
 	enum { FLIPS = 200 };
-	const char *given = getenv("CONSTANCIA_TEST_SEED");
-	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)clock_now_us();
-	print_message("CONSTANCIA_TEST_SEED=%u\n", seed);
+	unsigned seed = (unsigned)test_seed();
 	BUF_AUTO struct buf bytes = {.limit = 64 << 20};
 	fixture_read(report, &bytes);
 	char path[FIXTURE_PATH_SIZE];

@@ -144,9 +144,7 @@ static struct fixture {
 
 static int set_up(void **state)
 {
-	const char *given = getenv("CONSTANCIA_TEST_SEED");
-	random_state = given ? strtoull(given, NULL, 10) : (uint64_t)clock_now_us();
-	printf("seed %llu\n", (unsigned long long)random_state);
+	random_state = test_seed();
 	known_count = 0;
 	memset(sequences, 0, sizeof sequences);
 	fixture = (struct fixture){0};
