@@ -490,16 +490,6 @@ TEST_CASE_ON(sweeps_take_turns, struct fixture *fixture)
 	                 ERR_REFUSED);
 }
 
-static size_t count_rows(struct fixture *fixture, const char *literal_sql)
-{
-	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
-	struct db_query *query = db_query(reader, literal_sql);
-	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
-	assert_int_equal(db_end(query, NULL), OK);
-	db_give(reader);
-	return count;
-}
-
 /* A limit that is set in the middle of its period counts the earlier events; its notice is written
  * once; the next period starts at zero. */
 TEST_CASE_ON(limits_hold_across_batches_and_periods, struct fixture *fixture)
@@ -519,14 +509,14 @@ TEST_CASE_ON(limits_hold_across_batches_and_periods, struct fixture *fixture)
 	assert_int_equal(items[2].result, ERR_LIMIT_BLOCKED);
 	submit(fixture, &items[2], 1, NOW + 2);
 	assert_int_equal(items[2].result, ERR_LIMIT_BLOCKED);
-	assert_int_equal(count_rows(fixture, "SELECT count(*) FROM notices WHERE type = "
-	                                     "'consumption.limit_reached'"),
+	assert_int_equal(sample_number(&fixture->sample, "SELECT count(*) FROM notices WHERE type = "
+	                                                 "'consumption.limit_reached'"),
 	                 1);
 	submit(fixture, &items[2], 2, NOW + US_PER_DAY / 2);
 	assert_int_equal(items[2].result, OK);
 	assert_int_equal(items[3].result, OK);
-	assert_int_equal(count_rows(fixture, "SELECT count(*) FROM notices WHERE type = "
-	                                     "'consumption.limit_reached'"),
+	assert_int_equal(sample_number(&fixture->sample, "SELECT count(*) FROM notices WHERE type = "
+	                                                 "'consumption.limit_reached'"),
 	                 2);
 	assert_clean(fixture);
 }
@@ -834,13 +824,8 @@ static int64_t balance_of(const struct fixture *fixture)
 
 static int64_t keys_left(const struct fixture *fixture)
 {
-	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
-	struct db_query *query =
-		db_query(reader, "SELECT count(*) FROM certifications WHERE idempotency_key IS NOT NULL");
-	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
-	assert_int_equal(db_end(query, NULL), OK);
-	db_give(reader);
-	return count;
+	return sample_number(&fixture->sample, "SELECT count(*) FROM certifications"
+	                                       " WHERE idempotency_key IS NOT NULL");
 }
 
 struct asker {

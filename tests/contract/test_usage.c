@@ -2,8 +2,6 @@
  * and with the totals filled by the migration step. On a SQLite file, or on a server:
  *     contract-usage [postgresql://… postgresql://…]
  * The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
-#include <time.h>
-
 #include "testing.h"
 #include "base/clock.h"
 #include "registering.h"
@@ -567,9 +565,8 @@ static void live(struct history *history)
 	}
 }
 
-static void totals_are_what_a_recount_finds(void **state)
+static void recount_totals(struct history *history)
 {
-	struct history *history = *state;
 	for (int i = 0; i < CHANNELS; i++) /* one of each kind before random ones */
 		history->sample.now_us += US_PER_SECOND, step_register(history);
 	live(history);
@@ -583,9 +580,23 @@ static void totals_are_what_a_recount_finds(void **state)
 	assert_int_equal(sample_check(&history->sample), 0);
 }
 
-static void a_check_finds_what_is_counted_wrong(void **state)
+TEST_CASE_ON(totals_of_a_first_history_are_what_a_recount_finds, struct history *history)
 {
-	struct history *history = *state;
+	recount_totals(history);
+}
+
+TEST_CASE_ON(totals_of_another_history_are_what_a_recount_finds, struct history *history)
+{
+	recount_totals(history);
+}
+
+TEST_CASE_ON(totals_of_a_third_history_are_what_a_recount_finds, struct history *history)
+{
+	recount_totals(history);
+}
+
+TEST_CASE_ON(a_check_finds_what_is_counted_wrong, struct history *history)
+{
 	live(history);
 	history->sample.now_us += US_PER_SECOND;
 	while (!history->last[0][0])
@@ -625,9 +636,8 @@ static void a_check_finds_what_is_counted_wrong(void **state)
 
 /* Over all accounts: a page reads some from its cursor on, and neither the earlier ones nor those
  * far after them. The sums of the others would overflow if they were read. */
-static void a_page_reads_a_few_accounts(void **state)
+TEST_CASE_ON(a_page_reads_a_few_accounts, struct history *history)
 {
-	struct history *history = *state;
 	struct sample *sample = &history->sample;
 	const struct usage_filter filter = {.mode = -1, .by = USAGE_BY_ACCOUNT, .last_day = INT64_MAX};
 	struct usage_list list;
@@ -654,21 +664,10 @@ static void a_page_reads_a_few_accounts(void **state)
 	assert_int_equal(rows, 352);
 }
 
-static int64_t count_rows(const struct sample *sample)
-{
-	struct db_connection *reader = db_take_reader(sample->store->db);
-	struct db_query *query = db_query(reader, "SELECT count(*) FROM daily_usage");
-	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
-	assert_int_equal(db_end(query, NULL), OK);
-	db_give(reader);
-	return count;
-}
-
 /* Accounts are read in batches. When few of them have rows, one page takes several batches, and no
  * account at a batch boundary is missed. */
-static void a_page_leaves_no_account_out(void **state)
+TEST_CASE_ON(a_page_leaves_no_account_out, struct history *history)
 {
-	struct history *history = *state;
 	struct sample *sample = &history->sample;
 	static const unsigned by[] = {USAGE_BY_ACCOUNT, USAGE_BY_ACCOUNT | USAGE_BY_MONTH};
 	for (int i = 0; i < 350; i++)
@@ -693,7 +692,7 @@ static void a_page_leaves_no_account_out(void **state)
 				rows += (int64_t)list.count;
 				memcpy(after, list.items[list.count - 1].cursor, sizeof after);
 			} while (list.more);
-			assert_int_equal(rows, count_rows(sample));
+			assert_int_equal(rows, sample_number(sample, "SELECT count(*) FROM daily_usage"));
 		}
 	}
 }
@@ -701,17 +700,6 @@ static void a_page_leaves_no_account_out(void **state)
 int main(int argc, char **argv)
 {
 	server_url = argc > 2 ? argv[1] : NULL;
-	const char *seed = getenv("CONSTANCIA_TEST_SEED");
-	unsigned number = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-	printf("seed %u\n", number);
-	srand(number);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(totals_are_what_a_recount_finds, begin, end),
-		cmocka_unit_test_setup_teardown(totals_are_what_a_recount_finds, begin, end),
-		cmocka_unit_test_setup_teardown(totals_are_what_a_recount_finds, begin, end),
-		cmocka_unit_test_setup_teardown(a_check_finds_what_is_counted_wrong, begin, end),
-		cmocka_unit_test_setup_teardown(a_page_reads_a_few_accounts, begin, end),
-		cmocka_unit_test_setup_teardown(a_page_leaves_no_account_out, begin, end),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	srand((unsigned)test_seed());
+	return tests_run(NULL, NULL, begin, end);
 }

@@ -566,23 +566,17 @@ TEST_CASE_ON(the_operator_may_do_everything, struct fixture *fixture)
 
 /* ---- without replaced operations ---- */
 
-static void run_sql(struct fixture *fixture, const char *sql)
-{
-	struct db_connection *connection = begin_write(fixture->sample.store, NULL);
-	assert_int_equal(db_failure(connection), OK);
-	struct db_query *query = db_query(connection, sql);
-	assert_int_equal(end_write(connection, db_execute(query, NULL, NULL), NULL), OK);
-}
-
 /* Begins a session of a user with that role who belongs to no other account. */
 static void begin_session(struct fixture *fixture)
 {
-	run_sql(fixture, FORMAT("INSERT INTO sessions (digest, session_id, user_id, account, made_at,"
-	                        " seen_at, signed_in_at, by_passkey, address, agent) VALUES"
-	                        " ('', '', 'usr_1', 1, 1, 1, 1, 0, '', '')"));
-	run_sql(fixture, FORMAT("INSERT INTO memberships (user_id, account, role, made_at) SELECT"
-	                        " 'usr_1', account, '%s', 1 FROM accounts WHERE account_id = '%s'",
-	                        role_text(fixture->membership.role), fixture->own.account_id));
+	sample_change(&fixture->sample,
+	              FORMAT("INSERT INTO sessions (digest, session_id, user_id, account, made_at,"
+	                     " seen_at, signed_in_at, by_passkey, address, agent) VALUES"
+	                     " ('', '', 'usr_1', 1, 1, 1, 1, 0, '', '')"));
+	sample_change(&fixture->sample,
+	              FORMAT("INSERT INTO memberships (user_id, account, role, made_at) SELECT"
+	                     " 'usr_1', account, '%s', 1 FROM accounts WHERE account_id = '%s'",
+	                     role_text(fixture->membership.role), fixture->own.account_id));
 }
 
 TEST_CASE_ON(an_act_says_which_user_did_it, struct fixture *fixture)

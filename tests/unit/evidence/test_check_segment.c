@@ -209,9 +209,7 @@ static void replace(void)
 
 static void lose_the_block(void)
 {
-	struct db_connection *writer = db_take_writer(office.service.store->db);
-	assert_int_equal(db_run(writer, "DELETE FROM round_blocks WHERE round = 3", NULL), OK);
-	db_give(writer);
+	sample_change(&office.sample, "DELETE FROM round_blocks WHERE round = 3");
 }
 
 TEST_CASE(what_is_taken_back_beside_is_no_fault)

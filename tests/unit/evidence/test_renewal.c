@@ -267,22 +267,7 @@ static int tear_down(void **state)
 
 static int64_t count_of(const char *literal_sql)
 {
-	struct db_connection *connection = begin_read(office.service.store, NULL);
-	assert_int_equal(db_failure(connection), OK);
-	struct db_query *query = db_query(connection, literal_sql);
-	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
-	assert_int_equal(end_read(connection, db_end(query, &error)), OK);
-	return count;
-}
-
-static void change(const char *literal_sql)
-{
-	struct db_connection *connection = begin_write(office.service.store, NULL);
-	assert_int_equal(db_failure(connection), OK);
-	int result = db_run(connection, literal_sql, &error);
-	if (result)
-		fail_msg("%s", error.cause);
-	assert_int_equal(end_write(connection, OK, &error), OK);
+	return sample_number(&office.sample, literal_sql);
 }
 
 static int64_t failures(void)
@@ -656,13 +641,6 @@ TEST_CASE(a_list_asks_once_for_all_records)
 	}
 }
 
-static void run_sql(const char *sql)
-{
-	struct db_connection *writer = db_take_writer(office.service.store->db);
-	assert_int_equal(db_run(writer, sql, &error), OK);
-	db_give(writer);
-}
-
 /* The rows alone do not show whether they lead to the token. */
 TEST_CASE(a_damaged_archive_timestamp_is_found)
 {
@@ -692,17 +670,19 @@ TEST_CASE(a_damaged_archive_timestamp_is_found)
 	expect_pass(1);
 	assert_int_equal(check_stamp(store, 1, &error), OK);
 	assert_int_equal(check_stamp(store, 3, &error), ERR_NOT_FOUND);
-	run_sql("CREATE TABLE kept_stamps AS SELECT * FROM archive_timestamps");
-	run_sql("CREATE TABLE kept_blocks AS SELECT * FROM archive_timestamp_blocks");
+	sample_change(&office.sample, "CREATE TABLE kept_stamps AS SELECT * FROM archive_timestamps");
+	sample_change(&office.sample,
+	              "CREATE TABLE kept_blocks AS SELECT * FROM archive_timestamp_blocks");
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
 		assert_int_equal(check_stamp(store, 2, &error), OK);
-		run_sql(damages[i][0]);
+		sample_change(&office.sample, damages[i][0]);
 		error = (struct error){0};
 		assert_int_equal(check_stamp(store, 2, &error), ERR_CORRUPT);
 		assert_non_null(strstr(error.cause, damages[i][1]));
-		run_sql("DELETE FROM archive_timestamps; DELETE FROM archive_timestamp_blocks;"
-		        "INSERT INTO archive_timestamps SELECT * FROM kept_stamps;"
-		        "INSERT INTO archive_timestamp_blocks SELECT * FROM kept_blocks");
+		sample_change(&office.sample,
+		              "DELETE FROM archive_timestamps; DELETE FROM archive_timestamp_blocks;"
+		              "INSERT INTO archive_timestamps SELECT * FROM kept_stamps;"
+		              "INSERT INTO archive_timestamp_blocks SELECT * FROM kept_blocks");
 	}
 }
 
@@ -719,7 +699,7 @@ TEST_CASE(forgotten_certifications_are_queued)
 	for (int i = 0; i < EVIDENCE_LEAVES_MAX + 5; i++)
 		complete(first.documents, MODE_LIVE, &unused);
 	last = issue(2);
-	run_sql("DELETE FROM evidence_queue");
+	sample_change(&office.sample, "DELETE FROM evidence_queue");
 	struct issued staged = issue(3);
 	authority_down = true;
 	assert_int_equal(pass(), ERR_AUTHORITY);
@@ -1037,8 +1017,10 @@ TEST_CASE(test_digest_taken_back)
 	seal_event();
 	struct issued issued = issue(0);
 	expect_pass(1);
-	change("INSERT INTO evidence_queue SELECT account, certification, 'digest', 0, 0, 0, NULL"
-	       " FROM evidence_chains");
+	sample_change(
+		&office.sample,
+		"INSERT INTO evidence_queue SELECT account, certification, 'digest', 0, 0, 0, NULL"
+		" FROM evidence_chains");
 	expect_pass(0);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue"), 0);
 	assert_int_equal(expect_valid(&issued).chains, 1);
@@ -1052,8 +1034,10 @@ TEST_CASE(test_no_room_for_a_chain)
 	struct issued issued = issue(0), other = issue(1);
 	expect_pass(1);
 	for (int i = 2; i <= EVIDENCE_CHAINS_MAX; i++)
-		change("INSERT INTO evidence_chains SELECT account, certification, record, MAX(chain) + 1,"
-		       " hashes, stamp, stamp, place FROM evidence_chains WHERE place = 0");
+		sample_change(
+			&office.sample,
+			"INSERT INTO evidence_chains SELECT account, certification, record, MAX(chain) + 1,"
+			" hashes, stamp, stamp, place FROM evidence_chains WHERE place = 0");
 	office.settings.evidence_digest = "sha-512";
 	expect_pass(1);
 	assert_int_equal(count_of("SELECT MAX(record) FROM evidence_chains WHERE place = 0"), 2);
@@ -1115,7 +1099,7 @@ TEST_CASE(test_tokens_that_are_gone)
 		seal_event();
 	struct issued issued = issue(0);
 	expect_pass(1);
-	change("DELETE FROM seal_rounds WHERE round = 1");
+	sample_change(&office.sample, "DELETE FROM seal_rounds WHERE round = 1");
 	come(3.8);
 	current = 1;
 	expect_pass(1);
@@ -1139,7 +1123,7 @@ TEST_CASE(test_rounds_that_are_gone)
 {
 	for (int i = 0; i < 3; i++)
 		seal_event();
-	change("DELETE FROM seal_rounds WHERE round = 2");
+	sample_change(&office.sample, "DELETE FROM seal_rounds WHERE round = 2");
 	struct issued issued = issue(0);
 	expect_pass(1);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE source = 'round'"), 3);
@@ -1168,8 +1152,10 @@ TEST_CASE(test_good_below_a_lost_one)
 	come(3.8);
 	current = 1;
 	expect_pass(1);
-	change("UPDATE tokens_at_rest SET valid_until = (SELECT MIN(valid_until) - 864000000000"
-	       " FROM tokens_at_rest) WHERE source = 'stamp' AND number = 2"); /* ten days before */
+	sample_change(
+		&office.sample,
+		"UPDATE tokens_at_rest SET valid_until = (SELECT MIN(valid_until) - 864000000000"
+		" FROM tokens_at_rest) WHERE source = 'stamp' AND number = 2"); /* ten days before */
 	come(3.99);
 	expect_pass(2); /* one for the time of day */
 	assert_int_equal(lost_tokens(), 1);
@@ -1186,7 +1172,8 @@ TEST_CASE(test_shorter_than_what_it_renews)
 		"SELECT COUNT(*) FROM tokens_at_rest WHERE source = 'round' AND stamp IS NOT NULL";
 	seal_event();
 	expect_pass(0);
-	change("UPDATE tokens_at_rest SET valid_until = valid_until + 864000000000");
+	sample_change(&office.sample,
+	              "UPDATE tokens_at_rest SET valid_until = valid_until + 864000000000");
 	come(3.99);
 	expect_pass(1); /* by the one that expires in four days */
 	assert_int_equal(count_of(covered), 0);
@@ -1218,15 +1205,17 @@ TEST_CASE(test_staged_and_damaged)
 		seal_event();
 		struct issued old = issue(0), again = issue(1);
 		expect_pass(1);
-		change("INSERT INTO evidence_queue SELECT account, certification, 'lost', 0, 0, 0, NULL"
-		       " FROM evidence_chains WHERE place = 1");
+		sample_change(
+			&office.sample,
+			"INSERT INTO evidence_queue SELECT account, certification, 'lost', 0, 0, 0, NULL"
+			" FROM evidence_chains WHERE place = 1");
 		come(3.9);
 		current = 1;
 		struct issued young = issue(2);
 		authority_down = true;
 		assert_int_equal(pass(), ERR_AUTHORITY);
 		assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue"), 0);
-		change(damages[i]);
+		sample_change(&office.sample, damages[i]);
 		authority_down = false;
 		expect_pass(i < 4 ? 1 : 2);
 		assert_int_equal(expect_valid(&old).stamps, 2);

@@ -437,15 +437,6 @@ TEST_CASE(a_time_without_comparison_begins_and_ends)
 	}
 }
 
-static void change(const char *sql)
-{
-	struct db_connection *writer = db_take_writer(office.service.store->db);
-	assert_int_equal(db_begin(writer, &error), OK);
-	assert_int_equal(db_run(writer, sql, &error), OK);
-	assert_int_equal(db_commit(writer, &error), OK);
-	db_give(writer);
-}
-
 /* The damage is reported, and the block and all later ones are staged again from the stored
  * events. */
 static void expect_taken_back(const char *damage, int64_t block)
@@ -458,7 +449,7 @@ static void expect_taken_back(const char *damage, int64_t block)
 		register_in(i, 2);
 		assert_int_equal(stage_one(), 1);
 	}
-	change(damage);
+	sample_change(&office.sample, damage);
 	assert_int_equal(staged_now().blocks, 3);
 	struct sealing sealing = new_sealer();
 	assert_int_equal(seal_close(&sealing, &error), ERR_CORRUPT);
@@ -502,7 +493,7 @@ TEST_CASE(a_lost_round_is_told)
 	register_in(0, 1);
 	assert_int_equal(stage_one(), 1);
 	close_staged();
-	change("DELETE FROM seal_rounds");
+	sample_change(&office.sample, "DELETE FROM seal_rounds");
 	assert_int_equal(store_get_staged_round(office.service.store, &staged, &error), ERR_CORRUPT);
 	assert_string_equal(error.cause, "round 2 is staged, but the last round is 0");
 }

@@ -97,18 +97,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void change(const char *sql)
-{
-	struct db_connection *writer = db_take_writer(office.service.store->db);
-	assert_int_equal(db_begin(writer, &error), OK);
-	int result = db_run(writer, sql, &error);
-	if (result)
-		print_error("%s\n", error.cause);
-	assert_int_equal(result, OK);
-	assert_int_equal(db_commit(writer, &error), OK);
-	db_give(writer);
-}
-
 static void register_in(struct sample *channel, int64_t count, int64_t now_us)
 {
 	channel->now_us = now_us;
@@ -151,7 +139,8 @@ TEST_CASE(a_damaged_chain_is_set_apart)
 {
 	register_in(&first, 5, past_us());
 	register_in(&second, 5, past_us());
-	change(
+	sample_change(
+		&office.sample,
 		"CREATE TABLE kept AS SELECT event, chain_hash FROM events;"
 		"UPDATE events_arrived SET chain_hash = x'00' WHERE event = (SELECT min(event) + 2 FROM events)");
 	office_start_jobs(&office);
@@ -162,9 +151,10 @@ TEST_CASE(a_damaged_chain_is_set_apart)
 	await_seal_of(&second, 10);
 	assert_int_equal(atomic_load(&office.service.counters.seal_failures), 0);
 
-	change("UPDATE events_arrived SET chain_hash = "
-	       "(SELECT chain_hash FROM kept WHERE kept.event = events_arrived.event) "
-	       "WHERE length(chain_hash) = 1");
+	sample_change(&office.sample,
+	              "UPDATE events_arrived SET chain_hash = "
+	              "(SELECT chain_hash FROM kept WHERE kept.event = events_arrived.event) "
+	              "WHERE length(chain_hash) = 1");
 	await_seal_of(&first, 5);
 	await_counter(&office.service.counters.chains_quarantined, 0);
 }
@@ -183,7 +173,8 @@ TEST_CASE(a_segment_that_cannot_be_written_is_set_apart)
 	office_start_jobs(&office);
 	await_seal_of(&first, 5);
 	office_stop_jobs(&office);
-	change(
+	sample_change(
+		&office.sample,
 		"INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
 		" nodes, path, place FROM segments");
 	register_in(&first, 5, past_us());
@@ -195,7 +186,7 @@ TEST_CASE(a_segment_that_cannot_be_written_is_set_apart)
 	assert_int_equal(sealed_of(&first), 5);
 	await_counter(&office.service.counters.chains_quarantined, 1);
 
-	change("DELETE FROM segments WHERE segment_id = 'seg_other'");
+	sample_change(&office.sample, "DELETE FROM segments WHERE segment_id = 'seg_other'");
 	await_seal_of(&first, 10);
 	await_counter(&office.service.counters.chains_quarantined, 0);
 }
@@ -219,7 +210,7 @@ TEST_CASE(many_are_not_set_apart_at_once)
 	         "UPDATE events_arrived SET chain_hash = x'00' WHERE event / 1099511627776"
 	         " BETWEEN %lld AND %lld",
 	         (long long)second.live_chain, (long long)last.live_chain - 1);
-	change(sql);
+	sample_change(&office.sample, sql);
 	struct counters *counters = &office.service.counters;
 	struct sealer sealer;
 	struct lease_renewer *lease_renewer;
@@ -256,7 +247,7 @@ TEST_CASE(broken_chains_starve_nobody)
 	         "UPDATE events_arrived SET chain_hash = x'00' WHERE event / 1099511627776"
 	         " < %lld",
 	         (long long)last.live_chain);
-	change(sql);
+	sample_change(&office.sample, sql);
 	struct sealer sealer;
 	struct lease_renewer *lease_renewer;
 	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
@@ -480,8 +471,8 @@ TEST_CASE(a_refusal_that_repeats_is_told)
 	assert_int_equal(lease_renewer_start(&lease_renewer, &error), OK);
 	assert_int_equal(sealer_init(&sealer, &office.service, "node", lease_renewer), OK);
 	register_in(&first, 5, past_us());
-	change("CREATE TRIGGER kept BEFORE UPDATE ON staged_round"
-	       " BEGIN SELECT RAISE(IGNORE); END");
+	sample_change(&office.sample, "CREATE TRIGGER kept BEFORE UPDATE ON staged_round"
+	                              " BEGIN SELECT RAISE(IGNORE); END");
 	run_once(&sealer);
 	assert_int_equal(atomic_load(&counters->seal_failures), 0);
 	assert_int_equal(sealer.not_before_us, 0);
@@ -490,7 +481,7 @@ TEST_CASE(a_refusal_that_repeats_is_told)
 		assert_int_equal(atomic_load(&counters->seal_failures), failures);
 		assert_int_equal(sealer.failures, failures);
 	}
-	change("DROP TRIGGER kept");
+	sample_change(&office.sample, "DROP TRIGGER kept");
 	run_once(&sealer);
 	assert_int_equal(sealed_of(&first), 5);
 	assert_int_equal(sealer.failures, 0);

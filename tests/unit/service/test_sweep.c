@@ -252,15 +252,6 @@ TEST_CASE_WITH(test_documents_being_issued_are_not_swept, set_up_hash_only, tear
 
 #define TOKENS "sweep_tokens"
 
-static void change(const char *sql)
-{
-	struct db_connection *writer = db_take_writer(office.service.store->db);
-	assert_int_equal(db_begin(writer, &error), OK);
-	assert_int_equal(db_run(writer, sql, &error), OK);
-	assert_int_equal(db_commit(writer, &error), OK);
-	db_give(writer);
-}
-
 /* A copy of the database differs by the tokens: NULL for a database from before any sweep. */
 static void set_tokens(const char *tokens)
 {
@@ -422,7 +413,7 @@ TEST_CASE(test_an_accepted_rollback_forgets_nothing)
 	assert_false(is_marked(forgotten));
 	/* The same when the same backup is restored again, without its last consent. */
 	set_tokens(before);
-	change("DELETE FROM rollbacks");
+	sample_change(&office.sample, "DELETE FROM rollbacks");
 	rollback.accepted_at_us = clock_now_us();
 	assert_int_equal(store_record_rollback(office.service.store, &rollback, &error), OK);
 	sweep();

@@ -132,14 +132,6 @@ TEST_CASE_ON(a_mailed_link_signs_in, struct office *office)
 	assert_int_equal(find(office, cookie, &session), ERR_NOT_FOUND);
 }
 
-static void run_sql(struct office *office, const char *sql)
-{
-	struct db_connection *connection = begin_write(office->sample.store, NULL);
-	assert_int_equal(db_failure(connection), OK);
-	struct db_query *query = db_query(connection, sql);
-	assert_int_equal(end_write(connection, db_execute(query, NULL, NULL), NULL), OK);
-}
-
 TEST_CASE_ON(without_a_record_one_goes_out_and_nobody_comes_in, struct office *office)
 {
 	char cookie[USER_AUTH_SECRET_SIZE], again[USER_AUTH_SECRET_SIZE];
@@ -147,13 +139,13 @@ TEST_CASE_ON(without_a_record_one_goes_out_and_nobody_comes_in, struct office *o
 	struct slice link = ask(office);
 	assert_int_equal(take(office, link, office->browser, NULL, cookie), OK);
 	link = ask(office);
-	run_sql(office, "ALTER TABLE unsealed_acts RENAME TO taken_away");
+	sample_change(&office->sample, "ALTER TABLE unsealed_acts RENAME TO taken_away");
 	assert_int_not_equal(take(office, link, office->browser, NULL, again), OK);
 	assert_int_equal(user_auth_sign_out(&office->service, slice_of(cookie),
 	                                    &(struct user_auth_client){.address = "192.0.2.7"}, NULL),
 	                 OK);
 	assert_int_equal(find(office, cookie, &session), ERR_NOT_FOUND);
-	run_sql(office, "ALTER TABLE taken_away RENAME TO unsealed_acts");
+	sample_change(&office->sample, "ALTER TABLE taken_away RENAME TO unsealed_acts");
 	assert_int_equal(take(office, link, office->browser, NULL, again), OK);
 }
 

@@ -254,13 +254,6 @@ static const struct damage {
 	{"payments", "state", "state", {claim_payment}},
 };
 
-static void change(const char *sql)
-{
-	struct db_connection *writer = db_take_writer(sample.store->db);
-	assert_int_equal(db_run(writer, sql, &error), OK);
-	db_give(writer);
-}
-
 TEST_CASE(what_stands_for_nothing_is_told)
 {
 	char sql[200], expected[80];
@@ -275,7 +268,7 @@ TEST_CASE(what_stands_for_nothing_is_told)
 			(void)set_up(state);
 			snprintf(sql, sizeof sql, "UPDATE %s SET %s = 'ni\303\261o'", damage->table,
 			         damage->column);
-			change(sql);
+			sample_change(&sample, sql);
 			error_clear(&error);
 			int result = damage->read[k]();
 			snprintf(expected, sizeof expected, ": \"ni\303\261o\" is not a valid %s",
@@ -292,12 +285,12 @@ TEST_CASE(the_cause_says_where)
 {
 	char expected[120];
 	(void)set_up(state);
-	change("UPDATE api_keys SET mode = printf('%.*c', 1000, 'x')");
+	sample_change(&sample, "UPDATE api_keys SET mode = printf('%.*c', 1000, 'x')");
 	assert_int_equal(list_keys(), ERR_CORRUPT);
 	snprintf(expected, sizeof expected,
 	         "%s: \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" is not a valid mode", key_id);
 	assert_string_equal(error.cause, expected);
-	change("UPDATE consumption_limits SET period = ''");
+	sample_change(&sample, "UPDATE consumption_limits SET period = ''");
 	assert_int_equal(register_one(), ERR_CORRUPT);
 	snprintf(expected, sizeof expected, "%s: \"\" is not a valid period", limit_id);
 	assert_string_equal(error.cause, expected);
@@ -309,17 +302,18 @@ TEST_CASE(a_damaged_payment_keeps_no_other)
 {
 	struct payment payment;
 	(void)set_up(state);
-	change("CREATE TABLE kept AS SELECT * FROM payments;"
-	       "UPDATE payments SET action = 'give', next_try_at = next_try_at - 1;"
-	       "UPDATE kept SET number = number + 1, idempotency_key = 'other', next_try_at = "
-	       "next_try_at + 0; INSERT INTO payments SELECT * FROM kept");
+	sample_change(&sample,
+	              "CREATE TABLE kept AS SELECT * FROM payments;"
+	              "UPDATE payments SET action = 'give', next_try_at = next_try_at - 1;"
+	              "UPDATE kept SET number = number + 1, idempotency_key = 'other', next_try_at = "
+	              "next_try_at + 0; INSERT INTO payments SELECT * FROM kept");
 	assert_int_equal(claim_payment(), ERR_CORRUPT);
 	assert_int_equal(store_claim_payment(sample.store, "holder", "stripe", sample.now_us, LEASE_US,
 	                                     &arena, &payment, &error),
 	                 OK);
 	assert_string_equal(payment.idempotency_key, "other");
 	assert_int_equal(claim_payment(), OK); /* the holder's own payment, resumed */
-	change("UPDATE payments SET state = 'over' WHERE action <> 'give'");
+	sample_change(&sample, "UPDATE payments SET state = 'over' WHERE action <> 'give'");
 	assert_int_equal(claim_payment(), ERR_NOT_FOUND);
 	sample.now_us += LEASE_US;
 	assert_int_equal(claim_payment(), ERR_CORRUPT);

@@ -171,25 +171,14 @@ TEST_CASE(what_anybody_wrote_makes_it_forget)
 
 /* ---- through registrations ---- */
 
-static int64_t ask(struct fixture *fixture, const char *sql)
-{
-	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
-	struct db_query *query = db_query_long(reader, sql);
-	assert_true(db_step(query));
-	int64_t answer = db_integer(query, 0);
-	assert_int_equal(db_end(query, &error), OK);
-	db_give(reader);
-	return answer;
-}
-
 TEST_CASE_ON(a_chain_that_was_sealed_meanwhile_waits_again, struct fixture *fixture)
 {
 	sample_register(&fixture->sample, MODE_LIVE, 3);
 	sample_register(&fixture->sample, MODE_LIVE, 3);
 	sample_seal(&fixture->sample);
-	assert_int_equal(ask(fixture, "SELECT count(*) FROM unsealed_chains"), 0);
+	assert_int_equal(sample_number(&fixture->sample, "SELECT count(*) FROM unsealed_chains"), 0);
 	sample_register(&fixture->sample, MODE_LIVE, 3);
-	assert_int_equal(ask(fixture, "SELECT count(*) FROM unsealed_chains"), 1);
+	assert_int_equal(sample_number(&fixture->sample, "SELECT count(*) FROM unsealed_chains"), 1);
 	sample_register(&fixture->sample, MODE_TEST, 3);
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
@@ -203,7 +192,8 @@ TEST_CASE_ON(a_configuration_that_changed_meanwhile_counts, struct fixture *fixt
 		"description, declarant, supplementary_info, config_hash FROM channel_configs");
 	sample_change(&fixture->sample, "UPDATE channels SET config_version = 2");
 	sample_register(&fixture->sample, MODE_LIVE, 2);
-	assert_int_equal(ask(fixture, "SELECT count(*) FROM events_arrived WHERE config_version = 2"),
+	assert_int_equal(sample_number(&fixture->sample,
+	                               "SELECT count(*) FROM events_arrived WHERE config_version = 2"),
 	                 2);
 }
 
@@ -242,7 +232,7 @@ TEST_CASE_ON(of_a_batch_that_failed_nothing_is_kept, struct fixture *fixture)
 	assert_int_not_equal(try_to_register(fixture, "a"), OK);
 	sample_change(&fixture->sample, "DROP TRIGGER refuse");
 	assert_int_equal(try_to_register(fixture, "b"), OK);
-	assert_int_equal(ask(fixture, "SELECT max(last_sequence) FROM chains"), 3);
+	assert_int_equal(sample_number(&fixture->sample, "SELECT max(last_sequence) FROM chains"), 3);
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
 
@@ -264,8 +254,8 @@ TEST_CASE_ON(chains_stay_whole, struct fixture *fixture)
 		if (i % 37 == 0)
 			sample_change(sample, "UPDATE accounts SET active_at = active_at + 1");
 	}
-	assert_int_equal(ask(fixture, "SELECT sum(last_sequence) FROM chains"),
-	                 ask(fixture, "SELECT count(*) FROM events_arrived"));
+	assert_int_equal(sample_number(&fixture->sample, "SELECT sum(last_sequence) FROM chains"),
+	                 sample_number(&fixture->sample, "SELECT count(*) FROM events_arrived"));
 	assert_int_equal(sample_check(sample), 0);
 }
 
