@@ -1,14 +1,11 @@
 /* The deliverer, with each call failing in turn: every notice arrives once the fault is over,
  * none counts as delivered that did not arrive, and no fault of the service counts against an
  * endpoint. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "testing.h"
+#include "loopback.h"
 #include "failing.h"
 #include "jobs/deliverer.h"
 #include "sample.h"
@@ -69,14 +66,8 @@ static void *receive(void *context)
 
 static void start_receiver(struct receiver *receiver)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t size = sizeof address;
 	atomic_store(&receiver->status, 200);
-	receiver->listener = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(receiver->listener, (struct sockaddr *)&address, size), 0);
-	assert_int_equal(listen(receiver->listener, 16), 0);
-	assert_int_equal(getsockname(receiver->listener, (struct sockaddr *)&address, &size), 0);
-	receiver->port = ntohs(address.sin_port);
+	receiver->listener = loopback_listen(&receiver->port);
 	assert_int_equal(pthread_create(&receiver->thread, NULL, receive, receiver), 0);
 }
 

@@ -1,12 +1,10 @@
 #include "smtp_script.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "testing.h"
+#include "loopback.h"
+
 static const char *const usual[SMTP_STAGES] = {
 	"220 ready", NULL, "235 welcome", "250 ok", "250 ok", "354 go on", "250 taken",
 };
@@ -86,13 +84,7 @@ static void *serve(void *context)
 
 void smtp_start(struct smtp_script *script)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t size = sizeof address;
-	script->listener = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(script->listener, (struct sockaddr *)&address, size), 0);
-	assert_int_equal(listen(script->listener, 4), 0);
-	assert_int_equal(getsockname(script->listener, (struct sockaddr *)&address, &size), 0);
-	script->port = ntohs(address.sin_port);
+	script->listener = loopback_listen(&script->port);
 	assert_int_equal(pthread_create(&script->thread, NULL, serve, script), 0);
 }
 

@@ -1,13 +1,10 @@
 /* Outbound requests and e-mail, with each call failing in turn: each fault is reported as a lack of
  * memory, never as a refusal or an unusable address, and the next attempt succeeds. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "testing.h"
+#include "loopback.h"
 #include "base/clock.h"
 #include "failing.h"
 #include "net/http_multi.h"
@@ -53,14 +50,10 @@ static void *serve(void *context)
 
 static int start(void **state)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t size = sizeof address;
+	int port;
 	assert_int_equal(network_list_parse(slice_of("127.0.0.0/8"), &loopback.allowed, NULL), 0);
-	listener = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
-	assert_int_equal(listen(listener, 16), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-	snprintf(url, sizeof url, "http://127.0.0.1:%d/", ntohs(address.sin_port));
+	listener = loopback_listen(&port);
+	snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
 	assert_int_equal(pthread_create(&server_thread, NULL, serve, NULL), 0);
 	return 0;
 }

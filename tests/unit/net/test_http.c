@@ -1,11 +1,8 @@
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "testing.h"
+#include "loopback.h"
 #include "base/clock.h"
 #include "net/http.h"
 
@@ -60,14 +57,7 @@ static void *serve(void *context)
 
 static void start(struct script *script)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t size = sizeof address;
-
-	script->listener = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(script->listener, (struct sockaddr *)&address, size), 0);
-	assert_int_equal(listen(script->listener, 4), 0);
-	assert_int_equal(getsockname(script->listener, (struct sockaddr *)&address, &size), 0);
-	script->port = ntohs(address.sin_port);
+	script->listener = loopback_listen(&script->port);
 	assert_int_equal(pthread_create(&script->thread, NULL, serve, script), 0);
 }
 

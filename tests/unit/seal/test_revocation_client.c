@@ -5,12 +5,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/thread.h"
+#include "loopback.h"
 #include "pki.h"
 #include "seal/level.h"
 #include "seal/revocation_client.h"
@@ -128,15 +125,9 @@ static int make(void **state)
 	struct pki_extension named_by_responder[3] = {{"extendedKeyUsage", "OCSPSigning"}};
 	char texts[2][128];
 	char responder_text[128];
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t size = sizeof address;
 
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 64) ||
-	    getsockname(listener, (struct sockaddr *)&address, &size) ||
-	    pthread_create(&server, NULL, serve_all, NULL))
-		return -1;
-	port = ntohs(address.sin_port);
+	listener = loopback_listen(&port);
+	assert_int_equal(pthread_create(&server, NULL, serve_all, NULL), 0);
 	name_places(named, texts);
 	snprintf(responder_text, sizeof responder_text, "URI:http://127.0.0.1:%d/responder", port);
 	named_by_responder[1] = (struct pki_extension){"crlDistributionPoints", responder_text};

@@ -1,6 +1,7 @@
 /* The result of the clock comparison at each start, and its effect on registrations meanwhile.
  * Clocks, authorities and the store come from the test. */
 #include "testing.h"
+#include "logged.h"
 #include "base/log.h"
 #include "seal/authority.h"
 #include "seal/clock_state.h"
@@ -27,12 +28,6 @@ static struct {
 	int state_at_mark;
 } world;
 
-static struct {
-	int count;
-	enum log_level level;
-	char event[64], fields[400]; /* of the last entry, "name=value " */
-} told;
-
 static struct settings settings;
 static struct service service;
 static const atomic_bool goes_on, stops = true;
@@ -47,7 +42,6 @@ bool __wrap_authorities_request_time_of(struct authorities *authorities, size_t 
 int __wrap_store_begin_unverified_clock(struct store *store, struct error *error);
 int __wrap_store_end_unverified_clock(struct store *store, int64_t until_us, struct error *error);
 struct clock_state __wrap_clock_state_read(void);
-void __wrap_log_write(enum log_level level, const char *event, ...);
 
 int64_t __wrap_clock_now_us(void)
 {
@@ -111,26 +105,12 @@ struct clock_state __wrap_clock_state_read(void)
 	return (struct clock_state){.synchronized = true};
 }
 
-void __wrap_log_write(enum log_level level, const char *event, ...)
-{
-	va_list fields;
-	const char *text;
-	told.count++;
-	told.level = level;
-	told.fields[0] = '\0';
-	strcpy(told.event, event);
-	va_start(fields, event);
-	for (bool is_value = false; (text = va_arg(fields, const char *)); is_value = !is_value)
-		strcat(strcat(told.fields, text), is_value ? " " : "=");
-	va_end(fields);
-}
-
 /* A service that has started. */
 static int set_up(void **state)
 {
 	static char an_authority;
 	memset(&world, 0, sizeof world);
-	memset(&told, 0, sizeof told);
+	memset(&logged, 0, sizeof logged);
 	world.now_us = NOW;
 	world.boot_us = 10 * SECOND;
 	world.answers = AUTHORITIES;
@@ -166,14 +146,6 @@ static void expect_accepted(void)
 	assert_int_equal(service_clock_ready(&service, NULL), OK);
 }
 
-static void expect_logged(int count, enum log_level level, const char *event, const char *field)
-{
-	assert_int_equal(told.count, count);
-	assert_int_equal(told.level, level);
-	assert_string_equal(told.event, event);
-	assert_non_null(strstr(told.fields, field));
-}
-
 TEST_CASE(nothing_is_received_before_the_outcome)
 {
 	expect_refused("being compared");
@@ -183,7 +155,7 @@ TEST_CASE(nothing_is_received_before_the_outcome)
 	ask_and_decide();
 	expect_accepted();
 	assert_int_equal(world.asked, 1);
-	assert_int_equal(told.count, 0);
+	assert_int_equal(logged.count, 0);
 	ask_and_decide();
 	assert_int_equal(world.asked, 0);
 }
@@ -254,7 +226,7 @@ TEST_CASE(where_none_answers_registration_goes_on)
 	expect_accepted();
 	expect_logged(1, LOG_WARNING, "clock_not_compared", "no timestamp authority");
 	ask_and_decide();
-	assert_int_equal(told.count, 1);
+	assert_int_equal(logged.count, 1);
 	assert_int_equal(world.asked, AUTHORITIES);
 	world.now_us = NOW + 7 * SECOND;
 	(void)service_clock(&service);
@@ -366,7 +338,7 @@ TEST_CASE(its_refusals_are_no_chains_fault)
 {
 	struct registration refused = {.account = 12, .chain = 34};
 	assert_false(service_log_clock_refusal(&service, &refused));
-	assert_int_equal(told.count, 0);
+	assert_int_equal(logged.count, 0);
 }
 
 TEST_MAIN_EACH(set_up, NULL)

@@ -1,6 +1,7 @@
 /* Which clock the local one is compared with, when registrations are refused because of it, and
  * what is logged. All clocks come from the test. */
 #include "testing.h"
+#include "logged.h"
 #include "base/log.h"
 #include "seal/authority.h"
 #include "seal/clock_state.h"
@@ -19,12 +20,6 @@ static struct {
 	int store_asked;
 } world;
 
-static struct {
-	int count;
-	enum log_level level;
-	char event[64], fields[256]; /* of the last entry, "name=value " */
-} told;
-
 static struct settings settings;
 static struct service service;
 
@@ -34,7 +29,6 @@ bool __wrap_store_is_shared(const struct store *store);
 int64_t __wrap_store_latest_now_us(const struct store *store);
 int64_t __wrap_authorities_latest_time_us(struct authorities *authorities);
 struct clock_state __wrap_clock_state_read(void);
-void __wrap_log_write(enum log_level level, const char *event, ...);
 
 int64_t __wrap_clock_now_us(void)
 {
@@ -69,20 +63,6 @@ struct clock_state __wrap_clock_state_read(void)
 	return (struct clock_state){.synchronized = world.synchronized};
 }
 
-void __wrap_log_write(enum log_level level, const char *event, ...)
-{
-	va_list fields;
-	const char *text;
-	told.count++;
-	told.level = level;
-	told.fields[0] = '\0';
-	strcpy(told.event, event);
-	va_start(fields, event);
-	for (bool is_value = false; (text = va_arg(fields, const char *)); is_value = !is_value)
-		strcat(strcat(told.fields, text), is_value ? " " : "=");
-	va_end(fields);
-}
-
 /* A node of several, with a correct clock. */
 static int set_up(void **state)
 {
@@ -92,7 +72,7 @@ static int set_up(void **state)
 	world.wait_us = 0;
 	world.shared = true;
 	world.synchronized = true;
-	world.store_asked = told.count = 0;
+	world.store_asked = logged.count = 0;
 	settings = (struct settings){.seal_clock_bound = BOUND, .tsa_time_bound = 2 * SECOND};
 	service = (struct service){.settings = &settings};
 	service.authorities = (struct authorities *)&an_authority; /* never dereferenced */
@@ -181,20 +161,12 @@ TEST_CASE(synchronization_counts_where_it_is_asked_for)
 	assert_int_equal(world.store_asked, 0);
 }
 
-static void expect_logged(int count, enum log_level level, const char *event, const char *field)
-{
-	assert_int_equal(told.count, count);
-	assert_int_equal(told.level, level);
-	assert_string_equal(told.event, event);
-	assert_non_null(strstr(told.fields, field));
-}
-
 TEST_CASE(the_log_is_told_of_each_change_once)
 {
 	settings.seal_strict_clock = true;
 	assert_int_equal(service_clock_synchronized(&service, NULL), OK);
 	assert_false(service_watch_clock(&service));
-	assert_int_equal(told.count, 0);
+	assert_int_equal(logged.count, 0);
 	world.synchronized = false;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(service_clock_synchronized(&service, NULL), ERR_CLOCK);
@@ -224,7 +196,7 @@ TEST_CASE(a_chain_that_is_ahead_is_told_once_a_minute)
 	expect_logged(1, LOG_ERROR, "clock_behind_chain", "account=12 chain=34 ");
 	world.boot_us += 60 * SECOND - 1;
 	assert_true(service_log_clock_refusal(&service, &refused));
-	assert_int_equal(told.count, 1);
+	assert_int_equal(logged.count, 1);
 	world.boot_us++;
 	refused.chain = 35;
 	assert_true(service_log_clock_refusal(&service, &refused));

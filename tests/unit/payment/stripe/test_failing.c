@@ -1,12 +1,9 @@
 /* The Stripe provider, with each allocation failing in turn. A payment may have been made by then:
  * the result is the actual outcome, "unknown" or a lack of memory, never another outcome. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "testing.h"
+#include "loopback.h"
 #include "base/clock.h"
 #include "failing.h"
 #include "payment/payment.h"
@@ -99,13 +96,9 @@ static int open_provider(struct error *error)
 
 static int set_up(void **state)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t size = sizeof address;
-	listener = socket(AF_INET, SOCK_STREAM, 0);
-	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 16) ||
-	    getsockname(listener, (struct sockaddr *)&address, &size))
-		return -1;
-	snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
+	int port;
+	listener = loopback_listen(&port);
+	snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
 	return pthread_create(&thread, NULL, serve, NULL) || open_provider(NULL);
 }
 

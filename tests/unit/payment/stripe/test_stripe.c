@@ -1,12 +1,9 @@
 /* The Stripe provider against a scripted server. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "testing.h"
+#include "loopback.h"
 #include "base/clock.h"
 #include "payment/payment.h"
 
@@ -81,16 +78,12 @@ static void *serve(void *context)
 
 static void start(struct script *script, const char *return_url)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t size = sizeof address;
+	int port;
 	char url[64];
 	while (script->count < ANSWERS_MAX && script->answers[script->count])
 		script->count++;
-	script->listener = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(script->listener, (struct sockaddr *)&address, size), 0);
-	assert_int_equal(listen(script->listener, 4), 0);
-	assert_int_equal(getsockname(script->listener, (struct sockaddr *)&address, &size), 0);
-	snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
+	script->listener = loopback_listen(&port);
+	snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
 	struct payment_settings settings = {
 		.provider = "stripe",
 		.stripe_url = url,
