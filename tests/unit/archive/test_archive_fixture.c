@@ -752,3 +752,27 @@ bool fixture_finds(const struct verify_result *result, enum verify_severity seve
 			return true;
 	return false;
 }
+
+void fixture_expect_exit(const struct verify_result *result, int exit_code)
+{
+	if (verify_exit_code(result) == exit_code)
+		return;
+	verify_print(result, false, stderr);
+	fail_msg("the exit code is not %d", exit_code);
+}
+
+void fixture_expect_finding(const struct verify_result *result, enum verify_severity severity,
+                            const char *where, const char *what)
+{
+	if (fixture_finds(result, severity, where, what))
+		return;
+	verify_print(result, false, stderr);
+	fail_msg("not found: '%s'", what);
+}
+
+void fixture_make_good(struct fixture *fixture, const char *name, const struct fixture_plan *plan,
+                       struct fixture_archive *ret_archive)
+{
+	if (fixture_make(fixture, name, plan, ret_archive) != 0)
+		fail_msg("the archive %s could not be made", name);
+}

@@ -116,6 +116,10 @@ void fixture_forget(struct fixture *fixture);
 int fixture_make(struct fixture *fixture, const char *name, const struct fixture_plan *plan,
                  struct fixture_archive *ret_archive);
 
+/* The same, of an archive that can be written. */
+void fixture_make_good(struct fixture *fixture, const char *name, const struct fixture_plan *plan,
+                       struct fixture_archive *ret_archive);
+
 /* The signing keys of archives and reports of that mode; valid as long as `fixture` and
  * `signer`. */
 struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
@@ -139,6 +143,11 @@ void fixture_readme_said(const struct fixture *fixture, const char *line);
 /* Runs verify_paths, which must not fail. */
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result);
+/* Check the exit code, and that there is a finding of that severity with both texts. They print the
+ * result of a test that fails. */
+void fixture_expect_exit(const struct verify_result *result, int exit_code);
+void fixture_expect_finding(const struct verify_result *result, enum verify_severity severity,
+                            const char *where, const char *what);
 /* Returns the number of warnings other than those about the time since the events, because a test
  * may be slow. */
 uint64_t fixture_warnings(const struct verify_result *result);

@@ -72,10 +72,7 @@ static int write_bundle(const char *const *paths, size_t count, struct bundled *
 static void check(const char *path, int exit_code, struct verify_result *result)
 {
 	fixture_verify(&path, 1, &fixture.roots, result);
-	if (verify_exit_code(result) != exit_code) {
-		verify_print(result, false, stderr);
-		fail_msg("the exit code is not %d", exit_code);
-	}
+	fixture_expect_exit(result, exit_code);
 }
 
 TEST_CASE(its_files_are_checked_as_if_given)

@@ -85,6 +85,15 @@ void forger_root(const struct forger_holder *holder, struct buf *out)
 	write_certificate(holder->certificate, out);
 }
 
+struct trust_roots forger_trust(const struct forger_holder *holder, struct slice others,
+                                struct buf *ret_pem)
+{
+	*ret_pem = (struct buf){.limit = 65536};
+	buf_add_slice(ret_pem, others);
+	forger_root(holder, ret_pem);
+	return (struct trust_roots){.signers = buf_slice(ret_pem), .timestamps = buf_slice(ret_pem)};
+}
+
 void forger_certificate(const struct forger_holder *holder, struct buf *out)
 {
 	write_certificate(holder->certificate, out);

@@ -6,6 +6,12 @@
 
 #include "seal/cms.h"
 
+#define CA "basicConstraints=critical,CA:TRUE"
+#define CA_USAGE "keyUsage=critical,keyCertSign"
+#define LEAF "basicConstraints=critical,CA:FALSE"
+#define SIGNS "keyUsage=critical,digitalSignature"
+#define STAMPS "extendedKeyUsage=critical,timeStamping"
+
 struct forger_plan {
 	const char *name;
 	int rsa_bits;           /* 0: P-256 */
@@ -27,6 +33,10 @@ void forger_free(struct forger_holder *holder);
 /* The holder's certificate, then those above it without the root; or the root alone. */
 void forger_chain(const struct forger_holder *holder, struct buf *out);
 void forger_root(const struct forger_holder *holder, struct buf *out);
+/* Writes `others` and the holder's root to the buf, and returns them as roots for every purpose,
+ * valid as long as the buf. */
+struct trust_roots forger_trust(const struct forger_holder *holder, struct slice others,
+                                struct buf *ret_pem);
 void forger_certificate(const struct forger_holder *holder, struct buf *out); /* its own alone */
 /* A cms_sign_function; the context is the holder. */
 int forger_sign(void *context, struct slice bytes, struct buf *out, struct error *error);

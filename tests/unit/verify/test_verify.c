@@ -20,25 +20,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	fixture_close(&fixture);
-	return 0;
-}
-
-static void expect(const struct verify_result *result, int exit_code)
-{
-	if (verify_exit_code(result) != exit_code)
-		verify_print(result, false, stderr);
-	assert_int_equal(verify_exit_code(result), exit_code);
-}
-
-static void make(const char *name, const struct fixture_plan *plan, struct fixture_archive *made)
-{
-	if (fixture_make(&fixture, name, plan, made) != 0)
-		fail_msg("the archive %s could not be made", name);
-}
-
 /* Verifies the archive and all its parts. */
 static void verify_all(const struct fixture_archive *made, const struct trust_roots *roots,
                        struct verify_result *ret_result)
@@ -68,9 +49,9 @@ TEST_CASE(whole_archives_are_valid)
 		struct fixture_archive made;
 		struct verify_result result;
 		snprintf(name, sizeof name, "whole-%zu", i);
-		make(name, &plans[i], &made);
+		fixture_make_good(&fixture, name, &plans[i], &made);
 		verify_all(&made, &fixture.roots, &result);
-		expect(&result, 0);
+		fixture_expect_exit(&result, 0);
 		assert_true(result.trusted);
 		assert_int_equal(result.checked.events, plans[i].last - plans[i].first + 1);
 		assert_int_equal(result.checked.parts, made.part_count);
@@ -80,20 +61,19 @@ TEST_CASE(whole_archives_are_valid)
 		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "META-INF/",
 		                               "the file contains no revocation data"),
 		                 !test);
-		assert_true(fixture_finds(&result, VERIFY_WARNING, "",
-		                          test ? "without timestamps or probative value"
-		                               : "development authority"));
+		fixture_expect_finding(&result, VERIFY_WARNING, "",
+		                       test ? "without timestamps or probative value"
+		                            : "development authority");
 		assert_true(test ? result.checked.segments == 0 : result.checked.segments > 0);
 		verify_result_free(&result);
 
 		verify_all(&made, NULL, &result);
-		expect(&result, 2);
+		fixture_expect_exit(&result, 2);
 		assert_false(result.trusted);
 		assert_int_equal(verify_verdict(&result), VERIFY_SIGNER_OPEN);
 		assert_int_equal(result.unestablished, test ? 1 : 2);
 		assert_int_equal(result.wrong + result.unchecked, 0);
-		assert_true(
-			fixture_finds(&result, VERIFY_UNESTABLISHED, "", "the signer was not established"));
+		fixture_expect_finding(&result, VERIFY_UNESTABLISHED, "", "the signer was not established");
 		verify_result_free(&result);
 	}
 }
@@ -104,20 +84,20 @@ TEST_CASE(other_roots_do_not_vouch)
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
 	struct fixture_archive made;
 	struct verify_result result;
-	make("roots", &plan, &made);
+	fixture_make_good(&fixture, "roots", &plan, &made);
 	fixture_open(&other);
 	verify_all(&made, &other.roots, &result);
-	expect(&result, 2);
+	fixture_expect_exit(&result, 2);
 	assert_false(result.trusted);
 	assert_int_equal(verify_verdict(&result), VERIFY_SIGNER_OPEN);
 	assert_int_equal(result.unestablished, 2);
-	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "",
-	                          "the signer was not established: the certificate in the name of "
-	                          "Development report signer"));
-	assert_true(
-		fixture_finds(&result, VERIFY_UNESTABLISHED, "",
-	                  "the timestamp authority was not established: the certificate in the name "
-	                  "of Development timestamp authority"));
+	fixture_expect_finding(&result, VERIFY_UNESTABLISHED, "",
+	                       "the signer was not established: the certificate in the name of "
+	                       "Development report signer");
+	fixture_expect_finding(
+		&result, VERIFY_UNESTABLISHED, "",
+		"the timestamp authority was not established: the certificate in the name "
+		"of Development timestamp authority");
 	verify_result_free(&result);
 	fixture_close(&other);
 }
@@ -141,7 +121,7 @@ TEST_CASE(the_first_line_says_it_all)
 	struct verify_result result;
 	struct trust_roots half = {.signers = fixture.roots.signers};
 	fixture_open(&other);
-	make("told", &live, &made);
+	fixture_make_good(&fixture, "told", &live, &made);
 	verify_all(&made, &fixture.roots, &result);
 	expect_sentence(&result, LANGUAGE_ENGLISH,
 	                "VALID: issued by Development report signer (Constancia development, no legal "
@@ -175,15 +155,15 @@ TEST_CASE(the_first_line_says_it_all)
 	                "the name of Development timestamp authority (Constancia development, no legal "
 	                "value); anyone can create a certificate in that name, and this one does not "
 	                "chain to any of the given roots.");
-	expect(&result, 2);
+	fixture_expect_exit(&result, 2);
 	verify_result_free(&result);
-	make("told-test", &test, &made);
+	fixture_make_good(&fixture, "told-test", &test, &made);
 	verify_all(&made, &fixture.roots, &result);
 	expect_sentence(&result, LANGUAGE_ENGLISH,
 	                "VALID: issued by Development report signer (Constancia development, no legal "
 	                "value); it is a test, without timestamps or probative value.");
 	verify_result_free(&result);
-	make("told-wrong", &wrong, &made);
+	fixture_make_good(&fixture, "told-wrong", &wrong, &made);
 	verify_all(&made, &fixture.roots, &result);
 	char wanted[512];
 	snprintf(wanted, sizeof wanted,
@@ -226,7 +206,7 @@ TEST_CASE(the_signing_time_is_the_time_of_issue)
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
 	struct fixture_archive made;
 	int64_t before = clock_now_us();
-	make("dated", &plan, &made);
+	fixture_make_good(&fixture, "dated", &plan, &made);
 	int64_t wrong[] = {TIME_NONE, before - US_PER_SECOND, clock_now_us() + US_PER_SECOND};
 	char path[FIXTURE_PATH_SIZE];
 	const char *one = path;
@@ -235,10 +215,9 @@ TEST_CASE(the_signing_time_is_the_time_of_issue)
 		struct verify_result result;
 		sign_again(made.path, path, wrong[i]);
 		fixture_verify(&one, 1, &fixture.roots, &result);
-		expect(&result, 1);
+		fixture_expect_exit(&result, 1);
 		assert_int_equal(result.wrong, 1);
-		assert_true(
-			fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s", "signing-time"));
+		fixture_expect_finding(&result, VERIFY_WRONG, "META-INF/signature001.p7s", "signing-time");
 		verify_result_free(&result);
 	}
 }
@@ -283,13 +262,13 @@ TEST_CASE(faults_are_named_where_they_are)
 		snprintf(name, sizeof name, "fault-%zu", i);
 		if (cases[i].fault == FAULT_UNUSED_CONFIG)
 			plan.last = 3;
-		make(name, &plan, &made);
+		fixture_make_good(&fixture, name, &plan, &made);
 		verify_all(&made, &fixture.roots, &result);
 		if (!fixture_finds(&result, VERIFY_WRONG, cases[i].where, cases[i].what)) {
 			verify_print(&result, false, stderr);
 			fail_msg("fault %d was not found at %s", cases[i].fault, cases[i].where);
 		}
-		expect(&result, 1);
+		fixture_expect_exit(&result, 1);
 		verify_result_free(&result);
 		if (fixture_agrees(&fixture, made.path, &made, NULL))
 			fail_msg("fault %d: the second verifier takes it", cases[i].fault);
@@ -301,10 +280,10 @@ TEST_CASE(too_many_rounds_are_found)
 	struct fixture_plan plan = {MODE_LIVE, 30, 16, 30, 5, false, 0, FAULT_ROUND_EXTRA};
 	struct fixture_archive made;
 	struct verify_result result;
-	make("rounds", &plan, &made);
+	fixture_make_good(&fixture, "rounds", &plan, &made);
 	verify_all(&made, &fixture.roots, &result);
-	expect(&result, 1);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "rounds/", "more than one round"));
+	fixture_expect_exit(&result, 1);
+	fixture_expect_finding(&result, VERIFY_WRONG, "rounds/", "more than one round");
 	verify_result_free(&result);
 }
 
@@ -313,10 +292,10 @@ TEST_CASE(genesis_is_bound_to_event_one)
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_GENESIS};
 	struct fixture_archive made;
 	struct verify_result result;
-	make("genesis", &plan, &made);
+	fixture_make_good(&fixture, "genesis", &plan, &made);
 	verify_all(&made, &fixture.roots, &result);
-	expect(&result, 1);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "genesis.json", "event 1"));
+	fixture_expect_exit(&result, 1);
+	fixture_expect_finding(&result, VERIFY_WRONG, "genesis.json", "event 1");
 	verify_result_free(&result);
 }
 
@@ -373,20 +352,20 @@ TEST_CASE(cut_and_longer_files_are_found)
 	struct fixture_plan plan = {MODE_TEST, 4, 1, 4, 0, false, 0, FAULT_NONE};
 	struct fixture_archive made;
 	struct verify_result result;
-	make("cut", &plan, &made);
+	fixture_make_good(&fixture, "cut", &plan, &made);
 	BUF_AUTO struct buf bytes = {.limit = 1 << 20};
 	fixture_read(made.path, &bytes);
 	const char *path = made.path;
 	for (size_t size = 0; size < bytes.size; size += 97) {
 		fixture_write(path, slice_make(bytes.data, size));
 		fixture_verify(&path, 1, NULL, &result);
-		expect(&result, size < 4 ? 2 : 1);
+		fixture_expect_exit(&result, size < 4 ? 2 : 1);
 		verify_result_free(&result);
 	}
 	buf_add(&bytes, "", 1);
 	fixture_write(path, buf_slice(&bytes));
 	fixture_verify(&path, 1, NULL, &result);
-	expect(&result, 1);
+	fixture_expect_exit(&result, 1);
 	verify_result_free(&result);
 }
 
@@ -395,24 +374,24 @@ TEST_CASE(a_part_needs_its_archive)
 	struct fixture_plan plan = {MODE_LIVE, 20, 3, 14, 5, true, 6, FAULT_NONE};
 	struct fixture_archive made;
 	struct verify_result result;
-	make("alone", &plan, &made);
+	fixture_make_good(&fixture, "alone", &plan, &made);
 	assert_int_equal(made.part_count, 3);
 	const char *path = made.part_paths[1];
 	fixture_verify(&path, 1, &fixture.roots, &result);
-	expect(&result, 2);
-	assert_true(fixture_finds(&result, VERIFY_UNCHECKED, "", "CERT-2026-0000001"));
+	fixture_expect_exit(&result, 2);
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "CERT-2026-0000001");
 	assert_false(result.trusted);
 	verify_result_free(&result);
 
 	path = made.path;
 	fixture_verify(&path, 1, &fixture.roots, &result);
-	expect(&result, 0);
-	assert_true(fixture_finds(&result, VERIFY_WARNING, "content-part-002.zip", "not given"));
+	fixture_expect_exit(&result, 0);
+	fixture_expect_finding(&result, VERIFY_WARNING, "content-part-002.zip", "not given");
 	verify_result_free(&result);
 
 	const char *both[] = {made.part_paths[2], made.path};
 	fixture_verify(both, 2, &fixture.roots, &result);
-	expect(&result, 0);
+	fixture_expect_exit(&result, 0);
 	assert_int_equal(fixture_warnings(&result),
 	                 4); /* two parts, the development authority, no revocation data */
 	verify_result_free(&result);
@@ -423,13 +402,13 @@ TEST_CASE(a_part_of_another_archive_is_found)
 	struct fixture_plan plan = {MODE_LIVE, 20, 3, 14, 5, true, 6, FAULT_NONE};
 	struct fixture_archive made, other;
 	struct verify_result result;
-	make("mine", &plan, &made);
+	fixture_make_good(&fixture, "mine", &plan, &made);
 	plan.part_entries_max = 5;
-	make("other", &plan, &other);
+	fixture_make_good(&fixture, "other", &plan, &other);
 	const char *both[] = {made.path, other.part_paths[0]};
 	fixture_verify(both, 2, &fixture.roots, &result);
-	expect(&result, 1);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "lists no part with its SHA-256"));
+	fixture_expect_exit(&result, 1);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "lists no part with its SHA-256");
 	verify_result_free(&result);
 }
 
@@ -439,7 +418,7 @@ TEST_CASE(what_cannot_be_read_is_not_called_invalid)
 	const char *paths[] = {"/nonexistent", "/", "/dev/zero"};
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		fixture_verify(&paths[i], 1, NULL, &result);
-		expect(&result, 2);
+		fixture_expect_exit(&result, 2);
 		verify_result_free(&result);
 	}
 	char path[FIXTURE_PATH_SIZE];
@@ -447,7 +426,7 @@ TEST_CASE(what_cannot_be_read_is_not_called_invalid)
 	fixture_write(path, slice_of("no evidence at all, but a text of some length"));
 	const char *one = path;
 	fixture_verify(&one, 1, NULL, &result);
-	expect(&result, 2);
+	fixture_expect_exit(&result, 2);
 	verify_result_free(&result);
 	BUF_AUTO struct buf roots = {.limit = 1 << 20};
 	assert_int_equal(verify_read_roots(path, &roots, NULL), ERR_IO);
@@ -459,7 +438,7 @@ TEST_CASE(what_cannot_be_read_is_not_called_invalid)
 	alarm(120);
 	assert_int_equal(verify_read_roots(path, &roots, NULL), ERR_IO);
 	fixture_verify(&one, 1, NULL, &result);
-	expect(&result, 2);
+	fixture_expect_exit(&result, 2);
 	verify_result_free(&result);
 	alarm(0);
 	assert_int_equal(verify_paths(&one, 0, NULL, NULL, &result, NULL), ERR_USAGE);
@@ -499,8 +478,8 @@ TEST_CASE(hostile_documents_are_refused)
 		zip_writer_free(zip);
 		struct verify_result result;
 		fixture_verify(&one, 1, NULL, &result);
-		expect(&result, 1);
-		assert_true(fixture_finds(&result, VERIFY_WRONG, "manifest.json", "it is not JSON"));
+		fixture_expect_exit(&result, 1);
+		fixture_expect_finding(&result, VERIFY_WRONG, "manifest.json", "it is not JSON");
 		verify_result_free(&result);
 	}
 }
@@ -510,7 +489,7 @@ TEST_CASE(json_has_its_shape)
 	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PATH};
 	struct fixture_archive made;
 	struct verify_result result;
-	make("json", &plan, &made);
+	fixture_make_good(&fixture, "json", &plan, &made);
 	verify_all(&made, NULL, &result);
 	char *text = NULL;
 	size_t size = 0;
@@ -577,7 +556,7 @@ TEST_CASE(an_independent_check_agrees)
 		char name[32];
 		struct fixture_archive made;
 		snprintf(name, sizeof name, "script-%zu", i);
-		make(name, &plans[i], &made);
+		fixture_make_good(&fixture, name, &plans[i], &made);
 		assert_int_equal(fixture_agrees(&fixture, made.path, &made, NULL),
 		                 plans[i].fault == FAULT_NONE);
 	}
@@ -601,7 +580,7 @@ TEST_CASE(the_readme_works_as_it_stands)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture_archive made;
-		make("by-hand", &cases[i].plan, &made);
+		fixture_make_good(&fixture, "by-hand", &cases[i].plan, &made);
 		fixture_follow_readme(&fixture, made.path, cases[i].expected[0]);
 		for (size_t k = 1; k < 3 && cases[i].expected[k]; k++)
 			fixture_readme_said(&fixture, cases[i].expected[k]);
@@ -612,7 +591,7 @@ TEST_CASE(every_bit_of_a_part_counts)
 {
 	struct fixture_plan plan = {MODE_TEST, 4, 1, 4, 0, true, 0, FAULT_NONE};
 	struct fixture_archive made;
-	make("part-bits", &plan, &made);
+	fixture_make_good(&fixture, "part-bits", &plan, &made);
 	assert_int_equal(made.part_count, 1);
 	struct zip_sum sum;
 	assert_int_equal(zip_file_sum(made.part_paths[0], &sum, NULL), 0);
@@ -628,7 +607,7 @@ TEST_CASE(who_asks_may_end_the_check)
 	static const struct verify_options options = {.progress = end_at_once};
 	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
 	struct fixture_archive made;
-	make("ended", &plan, &made);
+	fixture_make_good(&fixture, "ended", &plan, &made);
 	const char *path = made.path;
 	struct verify_result result;
 	assert_int_equal(verify_paths(&path, 1, NULL, &options, &result, NULL), ERR_UNAVAILABLE);
@@ -639,14 +618,14 @@ TEST_CASE(every_bit_of_an_archive_counts)
 	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
 	struct fixture_archive made;
 	struct verify_result result;
-	make("bits", &plan, &made);
+	fixture_make_good(&fixture, "bits", &plan, &made);
 	const char *path = made.path;
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	for (uint64_t bit = 0; bit < made.sum.size_bytes * 8; STRIDE(bit))
 		expect_flip_found(fd, bit, &path, 1);
 	close(fd);
 	fixture_verify(&path, 1, &fixture.roots, &result); /* and it is unchanged */
-	expect(&result, 0);
+	fixture_expect_exit(&result, 0);
 	verify_result_free(&result);
 }
 
@@ -654,7 +633,7 @@ TEST_CASE(no_byte_rests_on_the_crc_alone)
 {
 	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
 	struct fixture_archive made;
-	make("forged", &plan, &made);
+	fixture_make_good(&fixture, "forged", &plan, &made);
 	const char *path = made.path;
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	struct zip_reader *zip;
@@ -692,11 +671,9 @@ TEST_CASE(random_bits_of_a_big_archive_count)
 	enum { FLIPS = 60 };
 	struct fixture_plan plan = {MODE_LIVE, 30000, 5000, 29000, 4000, false, 0, FAULT_NONE};
 	struct fixture_archive made;
-	make("big", &plan, &made);
+	fixture_make_good(&fixture, "big", &plan, &made);
 	const char *path = made.path;
-	const char *given = getenv("CONSTANCIA_TEST_SEED");
-	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)clock_now_us();
-	print_message("CONSTANCIA_TEST_SEED=%u\n", seed);
+	unsigned seed = (unsigned)test_seed();
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	for (int i = 0; i < FLIPS; i++) {
 		uint64_t number = (uint64_t)rand_r(&seed) << 31 ^ (uint64_t)rand_r(&seed);
@@ -705,4 +682,4 @@ TEST_CASE(random_bits_of_a_big_archive_count)
 	close(fd);
 }
 
-TEST_MAIN(set_up, tear_down)
+TEST_MAIN(set_up, fixture_tear_down)

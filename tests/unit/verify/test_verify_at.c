@@ -4,12 +4,6 @@
 #include "test_archive_fixture.h"
 #include "test_forger.h"
 
-#define CA "basicConstraints=critical,CA:TRUE"
-#define CA_USAGE "keyUsage=critical,keyCertSign"
-#define LEAF "basicConstraints=critical,CA:FALSE"
-#define SIGNS "keyUsage=critical,digitalSignature"
-#define STAMPS "extendedKeyUsage=critical,timeStamping"
-
 #define ENDED "the certificate of the newest timestamp expired at "
 
 static struct fixture fixture;
@@ -31,11 +25,7 @@ static int set_up(void **state)
 	fixture_open(&fixture);
 	forger_issue(&plans[0], NULL, &root);
 	forger_issue(&plans[1], &root, &authority);
-	buf_init(&root_pem, 65536);
-	buf_add_slice(&root_pem, fixture.roots.signers);
-	forger_root(&root, &root_pem);
-	roots =
-		(struct trust_roots){.signers = buf_slice(&root_pem), .timestamps = buf_slice(&root_pem)};
+	roots = forger_trust(&root, fixture.roots.signers, &root_pem);
 	fixture.stamp = forger_stamp;
 	fixture.stamp_context = &stamper;
 	assert_int_equal(fixture_make(&fixture, "ends", &plan, &archive), 0);
@@ -58,10 +48,7 @@ static void check(const char *const *paths, size_t count, int64_t at_us, int exi
 {
 	struct verify_options options = {.has_time = at_us != TIME_NONE, .at_us = at_us};
 	assert_int_equal(verify_paths(paths, count, &roots, &options, result, NULL), 0);
-	if (verify_exit_code(result) == exit_code)
-		return;
-	verify_print(result, false, stderr);
-	fail_msg("the exit code is not %d", exit_code);
+	fixture_expect_exit(result, exit_code);
 }
 
 static void expect(const char *path, int64_t at_us, int exit_code, enum verify_severity severity,

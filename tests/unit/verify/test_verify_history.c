@@ -20,27 +20,14 @@ static void make(const struct fixture_plan *plan, struct fixture_archive *made)
 	char name[40];
 	snprintf(name, sizeof name, "history-%d", ++number);
 	snprintf(fixture.certification, sizeof fixture.certification, "CERT-2026-%07d", number);
-	if (fixture_make(&fixture, name, plan, made) != 0)
-		fail_msg("the archive %s could not be made", name);
+	fixture_make_good(&fixture, name, plan, made);
 }
 
 static void verify(const char *const *paths, size_t count, int exit_code,
                    struct verify_result *ret_result)
 {
 	fixture_verify(paths, count, &fixture.roots, ret_result);
-	if (verify_exit_code(ret_result) != exit_code) {
-		verify_print(ret_result, false, stderr);
-		fail_msg("the exit code is not %d", exit_code);
-	}
-}
-
-static void expect_finding(const struct verify_result *result, enum verify_severity severity,
-                           const char *where, const char *what)
-{
-	if (fixture_finds(result, severity, where, what))
-		return;
-	verify_print(result, false, stderr);
-	fail_msg("not found: '%s'", what);
+	fixture_expect_exit(ret_result, exit_code);
 }
 
 /* Verifies the archives, and checks the exit code and a finding. */
@@ -50,7 +37,7 @@ static void expect_of(const char *const *paths, size_t count, int exit_code,
 	struct verify_result result;
 	verify(paths, count, exit_code, &result);
 	if (what)
-		expect_finding(&result, severity, where, what);
+		fixture_expect_finding(&result, severity, where, what);
 	verify_result_free(&result);
 }
 
@@ -69,8 +56,8 @@ static void expect_one(const struct expectation *expected)
 	const char *path = made.path;
 	verify(&path, 1, expected->exit_code, &result);
 	if (expected->what)
-		expect_finding(&result, expected->exit_code ? VERIFY_WRONG : VERIFY_WARNING,
-		               expected->where, expected->what);
+		fixture_expect_finding(&result, expected->exit_code ? VERIFY_WRONG : VERIFY_WARNING,
+		                       expected->where, expected->what);
 	else
 		assert_int_equal(fixture_warnings(&result),
 		                 2); /* the development authority, no revocation data */
@@ -204,16 +191,16 @@ TEST_CASE(the_timestamp_before_cannot_be_left_out)
 	fixture_forget(&fixture);
 	path = made.path;
 	verify(&path, 1, 2, &result);
-	expect_finding(&result, VERIFY_UNCHECKED, "seals/seals-000001.ndjson.gz line 1",
-	               "although it is not the first segment of its chain");
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "seals/seals-000001.ndjson.gz line 1",
+	                       "although it is not the first segment of its chain");
 	assert_int_equal(result.unchecked, 1);
 	verify_result_free(&result);
 	/* A service knows its own seals and must be able to issue those of its first round. */
 	static const struct verify_options own = {.own_seals = true};
 	assert_int_equal(verify_paths(&path, 1, &fixture.roots, &own, &result, NULL), 0);
 	assert_int_equal(verify_exit_code(&result), 0);
-	expect_finding(&result, VERIFY_WARNING, "seals/seals-000001.ndjson.gz line 1",
-	               "although it is not the first segment of its chain");
+	fixture_expect_finding(&result, VERIFY_WARNING, "seals/seals-000001.ndjson.gz line 1",
+	                       "although it is not the first segment of its chain");
 	verify_result_free(&result);
 	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
@@ -298,8 +285,8 @@ TEST_CASE(coarse_timestamps_are_told)
 	struct trust_roots roots = own_roots(&own);
 	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
-	expect_finding(&result, VERIFY_WARNING, "", "3 timestamps are coarse");
-	expect_finding(&result, VERIFY_WARNING, "", "of up to 60 s only");
+	fixture_expect_finding(&result, VERIFY_WARNING, "", "3 timestamps are coarse");
+	fixture_expect_finding(&result, VERIFY_WARNING, "", "of up to 60 s only");
 	verify_result_free(&result);
 	buf_free(&own.pem);
 }
@@ -324,7 +311,7 @@ TEST_CASE(an_archive_signed_long_after_it_was_issued_is_told)
 	struct trust_roots roots = own_roots(&own);
 	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
-	expect_finding(&result, VERIFY_WARNING, "META-INF/signature001.p7s", "3 h later");
+	fixture_expect_finding(&result, VERIFY_WARNING, "META-INF/signature001.p7s", "3 h later");
 	verify_result_free(&result);
 	buf_free(&own.pem);
 }
@@ -343,7 +330,8 @@ TEST_CASE(a_timestamp_before_a_range_by_time_proves_nothing_of_its_begin)
 	struct trust_roots roots = own_roots(&own);
 	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
-	expect_finding(&result, VERIFY_WARNING, "", "before the first one and after the last one");
+	fixture_expect_finding(&result, VERIFY_WARNING, "",
+	                       "before the first one and after the last one");
 	verify_result_free(&result);
 	buf_free(&own.pem);
 }
@@ -388,7 +376,7 @@ static void expect_pair(const struct pair *pair)
 	for (int order = 0; order < 2; order++) {
 		verify(paths, 2, pair->what ? 1 : 0, &result);
 		if (pair->what)
-			expect_finding(&result, VERIFY_WRONG, pair->where, pair->what);
+			fixture_expect_finding(&result, VERIFY_WRONG, pair->where, pair->what);
 		verify_result_free(&result);
 		paths[0] = second.path;
 		paths[1] = first.path;
@@ -500,7 +488,7 @@ TEST_CASE(an_event_has_one_timestamp)
 	make(&plan, &second);
 	const char *paths[] = {first.path, second.path};
 	verify(paths, 2, 1, &result);
-	expect_finding(&result, VERIFY_WRONG, "", "different timestamps of event");
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "different timestamps of event");
 	assert_false(fixture_agrees(&fixture, paths[0], NULL, paths[1]));
 	verify_result_free(&result);
 }
@@ -514,7 +502,7 @@ TEST_CASE(a_certification_has_one_archive)
 	assert_int_equal(fixture_make(&fixture, "namesake", &plan, &second), 0);
 	const char *paths[] = {first.path, second.path};
 	verify(paths, 2, 1, &result);
-	expect_finding(&result, VERIFY_WRONG, "", "different archives of one certification");
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "different archives of one certification");
 	assert_false(fixture_agrees(&fixture, paths[0], NULL, paths[1]));
 	verify_result_free(&result);
 	paths[1] = first.path;

@@ -26,15 +26,9 @@ static void write_der(X509 *certificate, struct buf *out)
 static int set_up(void **state)
 {
 	static const struct forger_plan plans[] = {
-		{.name = "Another root",
-	     .extensions = {"basicConstraints=critical,CA:TRUE",
-	                    "keyUsage=critical,keyCertSign,cRLSign"}},
-		{.name = "Intermediate",
-	     .extensions = {"basicConstraints=critical,CA:TRUE",
-	                    "keyUsage=critical,keyCertSign,cRLSign"}},
-		{.name = "Another authority",
-	     .extensions = {"basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature",
-	                    "extendedKeyUsage=critical,timeStamping"}},
+		{.name = "Another root", .extensions = {CA, CA_USAGE ",cRLSign"}},
+		{.name = "Intermediate", .extensions = {CA, CA_USAGE ",cRLSign"}},
+		{.name = "Another authority", .extensions = {LEAF, SIGNS, STAMPS}},
 	};
 	fixture_open(&fixture);
 	forger_issue(&plans[0], NULL, &root);
@@ -42,12 +36,8 @@ static int set_up(void **state)
 	forger_issue(&plans[2], &middle, &holder);
 	write_der(middle.certificate, &ders[0]);
 	write_der(root.certificate, &ders[1]);
-	buf_init(&root_pem, 65536);
-	buf_add_slice(&root_pem, fixture.roots.signers);
-	forger_root(&root, &root_pem);
+	roots = forger_trust(&root, fixture.roots.signers, &root_pem);
 	fixture_write(fixture.trust, buf_slice(&root_pem));
-	roots =
-		(struct trust_roots){.signers = buf_slice(&root_pem), .timestamps = buf_slice(&root_pem)};
 	authority = (struct forger_authority){.holder = &holder, .accuracy_seconds = 1, .alone = true};
 	fixture.second_stamp = forger_stamp;
 	fixture.second_context = &authority;

@@ -90,15 +90,6 @@ static void verify(struct slice text, int exit_code, struct verify_result *ret_r
 	}
 }
 
-static void expect_finding(const struct verify_result *result, enum verify_severity severity,
-                           const char *where, const char *what)
-{
-	if (fixture_finds(result, severity, where, what))
-		return;
-	verify_print(result, false, stderr);
-	fail_msg("not found: '%s'", what);
-}
-
 TEST_CASE(the_archive_holds_what_was_acknowledged)
 {
 	struct verify_result result;
@@ -170,7 +161,7 @@ TEST_CASE(every_sealed_member_counts)
 			altered.size -= 2;
 		}
 		verify(buf_slice(&altered), 2, &result);
-		expect_finding(&result, VERIFY_UNCHECKED, "", cases[i].differences);
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", cases[i].differences);
 		assert_int_equal(result.unchecked, 1);
 		assert_int_equal(result.wrong, 0); /* the receipt may be the wrong one */
 		verify_result_free(&result);
@@ -190,7 +181,7 @@ TEST_CASE(the_false_one_of_many_is_named)
 		buf_add_byte(&text, '\n');
 	}
 	verify(buf_slice(&text), 2, &result);
-	expect_finding(&result, VERIFY_UNCHECKED, "receipt 4", "client_ref");
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "receipt 4", "client_ref");
 	verify_result_free(&result);
 	buf_free(&altered);
 }
@@ -206,11 +197,11 @@ TEST_CASE(a_fork_is_found_by_a_receipt)
 	assert_int_equal(fixture_make(&fixture, "fork", &forked, &other), 0);
 	archive = other;
 	verify(buf_slice(&receipts[0]), 2, &result);
-	expect_finding(&result, VERIFY_UNCHECKED, "",
-	               "differs from the acknowledged event: chain_hash");
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "",
+	                       "differs from the acknowledged event: chain_hash");
 	verify_result_free(&result);
 	verify(buf_slice(&receipts[8]), 2, &result); /* event 6, which is only a leaf there */
-	expect_finding(&result, VERIFY_UNCHECKED, "", "event 6, on which");
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "event 6, on which");
 	verify_result_free(&result);
 	archive = good;
 }
@@ -220,9 +211,10 @@ TEST_CASE(what_the_archive_does_not_hold_is_unchecked)
 	struct verify_result result;
 	struct buf altered;
 	verify(buf_slice(&receipts[8]), 2, &result);
-	expect_finding(&result, VERIFY_UNCHECKED, "",
-	               "no given archive contains event 6 of channel " FIXTURE_CHANNEL
-	               ", mode live; an archive of later events has the chain hash of this receipt");
+	fixture_expect_finding(
+		&result, VERIFY_UNCHECKED, "",
+		"no given archive contains event 6 of channel " FIXTURE_CHANNEL
+		", mode live; an archive of later events has the chain hash of this receipt");
 	verify_result_free(&result);
 	static const char *const others[][2] = {{"\"sequence\":7", "\"sequence\":700"},
 	                                        {"\"mode\":\"live\"", "\"mode\":\"test\""},
@@ -230,7 +222,7 @@ TEST_CASE(what_the_archive_does_not_hold_is_unchecked)
 	for (size_t i = 0; i < 3; i++) {
 		alter(&receipts[0], others[i][0], others[i][1], &altered);
 		verify(buf_slice(&altered), 2, &result);
-		expect_finding(&result, VERIFY_UNCHECKED, "", "no given archive contains event 7");
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "no given archive contains event 7");
 		assert_int_equal(result.checked.receipts, 0);
 		verify_result_free(&result);
 		buf_free(&altered);
@@ -255,14 +247,14 @@ TEST_CASE(what_is_no_receipt_is_unchecked)
 	struct verify_result result;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		verify(slice_of(cases[i].text), 2, &result);
-		expect_finding(&result, VERIFY_UNCHECKED, "", cases[i].what);
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", cases[i].what);
 		verify_result_free(&result);
 	}
 	BUF_AUTO struct buf many = {.limit = 1 << 20};
 	for (size_t i = 0; i <= RECEIPTS_MAX; i++)
 		buf_add_text(&many, "{}\n");
 	verify(buf_slice(&many), 2, &result);
-	expect_finding(&result, VERIFY_UNCHECKED, "", "more than 10000 receipts");
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "more than 10000 receipts");
 	verify_result_free(&result);
 	const char *nowhere = "/nonexistent", *evidence = archive.path;
 	struct verify_options options = {.receipts = &nowhere, .receipt_count = 1};

@@ -58,10 +58,7 @@ static void check(const char *const *paths, size_t count, int exit_code,
                   struct verify_result *result)
 {
 	fixture_verify(paths, count, &fixture.roots, result);
-	if (verify_exit_code(result) != exit_code) {
-		verify_print(result, false, stderr);
-		fail_msg("the exit code is not %d", exit_code);
-	}
+	fixture_expect_exit(result, exit_code);
 }
 
 #define CHECK(exit_code, result, ...)                                                              \

@@ -27,30 +27,23 @@ static int set_up(void **state)
 		{.name = "Another root",
 	     .from_days = -20,
 	     .to_days = 30,
-	     .extensions = {"basicConstraints=critical,CA:TRUE",
-	                    "keyUsage=critical,keyCertSign,cRLSign"}},
+	     .extensions = {CA, CA_USAGE ",cRLSign"}},
 		{.name = "A mortal authority",
 	     .from_days = -10,
 	     .to_days = -1,
-	     .extensions = {"basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature",
-	                    "extendedKeyUsage=critical,timeStamping"}},
+	     .extensions = {LEAF, SIGNS, STAMPS}},
 		{.name = "A lasting authority",
 	     .from_days = -10,
 	     .to_days = 30,
-	     .extensions = {"basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature",
-	                    "extendedKeyUsage=critical,timeStamping"}},
+	     .extensions = {LEAF, SIGNS, STAMPS}},
 	};
 	fixture_open(&fixture);
 	fixture.base_us -= 6 * US_PER_DAY;
 	forger_issue(&plans[0], NULL, &root);
 	forger_issue(&plans[1], &root, &mortal);
 	forger_issue(&plans[2], &root, &lasting);
-	buf_init(&root_pem, 65536);
-	buf_add_slice(&root_pem, fixture.roots.signers);
-	forger_root(&root, &root_pem);
+	roots = forger_trust(&root, fixture.roots.signers, &root_pem);
 	fixture_write(fixture.trust, buf_slice(&root_pem));
-	roots =
-		(struct trust_roots){.signers = buf_slice(&root_pem), .timestamps = buf_slice(&root_pem)};
 	first = (struct forger_authority){
 		.holder = &mortal, .offset_us = -5 * US_PER_DAY, .accuracy_seconds = 1};
 	fixture.second_stamp = forger_stamp;

@@ -13,22 +13,15 @@ static struct trust_roots roots;
 
 static int set_up(void **state)
 {
-	static const struct forger_plan plan_of_root = {
-		.name = "Another root",
-		.extensions = {"basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"}};
-	static const struct forger_plan plan_of_authority = {
-		.name = "Another authority",
-		.extensions = {"basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature",
-	                   "extendedKeyUsage=critical,timeStamping"}};
+	static const struct forger_plan plan_of_root = {.name = "Another root",
+	                                                .extensions = {CA, CA_USAGE}};
+	static const struct forger_plan plan_of_authority = {.name = "Another authority",
+	                                                     .extensions = {LEAF, SIGNS, STAMPS}};
 	fixture_open(&fixture);
 	forger_issue(&plan_of_root, NULL, &root);
 	forger_issue(&plan_of_authority, &root, &holder);
-	buf_init(&root_pem, 65536);
-	buf_add_slice(&root_pem, fixture.roots.signers);
-	forger_root(&root, &root_pem);
+	roots = forger_trust(&root, fixture.roots.signers, &root_pem);
 	fixture_write(fixture.trust, buf_slice(&root_pem));
-	roots =
-		(struct trust_roots){.signers = buf_slice(&root_pem), .timestamps = buf_slice(&root_pem)};
 	authority = (struct forger_authority){.holder = &holder, .accuracy_seconds = 1};
 	fixture.second_stamp = forger_stamp;
 	fixture.second_context = &authority;
@@ -48,8 +41,7 @@ static void make(const char *name, struct fixture_archive *made)
 {
 	static const struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
 	fixture_forget(&fixture);
-	if (fixture_make(&fixture, name, &plan, made) != 0)
-		fail_msg("the archive %s could not be made", name);
+	fixture_make_good(&fixture, name, &plan, made);
 }
 
 static void verify(const struct fixture_archive *made, int exit_code,
@@ -57,10 +49,7 @@ static void verify(const struct fixture_archive *made, int exit_code,
 {
 	const char *path = made->path;
 	fixture_verify(&path, 1, &roots, ret_result);
-	if (verify_exit_code(ret_result) != exit_code) {
-		verify_print(ret_result, false, stderr);
-		fail_msg("the exit code is not %d", exit_code);
-	}
+	fixture_expect_exit(ret_result, exit_code);
 }
 
 TEST_CASE(both_are_verified_and_named)

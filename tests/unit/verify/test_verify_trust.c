@@ -3,15 +3,10 @@
 #include "test_archive_fixture.h"
 #include "test_forger.h"
 
-#define CA "basicConstraints=critical,CA:TRUE"
-#define CA_USAGE "keyUsage=critical,keyCertSign"
-#define LEAF "basicConstraints=critical,CA:FALSE"
-#define SIGNS "keyUsage=critical,digitalSignature"
-#define STAMPS "extendedKeyUsage=critical,timeStamping"
-
 static struct fixture fixture;
 static struct forger_holder root;
-static struct buf root_pem; /* in addition to the development roots */
+static struct buf root_pem;
+static struct trust_roots both; /* the development roots and the forger's */
 static const struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
 
 static int set_up(void **state)
@@ -20,9 +15,7 @@ static int set_up(void **state)
 	                                                .extensions = {CA, CA_USAGE}};
 	fixture_open(&fixture);
 	forger_issue(&plan_of_root, NULL, &root);
-	buf_init(&root_pem, 65536);
-	buf_add_slice(&root_pem, fixture.roots.signers);
-	forger_root(&root, &root_pem);
+	both = forger_trust(&root, fixture.roots.signers, &root_pem);
 	return 0;
 }
 
@@ -34,18 +27,10 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The development roots and the forger's. */
-static struct trust_roots both_roots(void)
-{
-	return (struct trust_roots){.signers = buf_slice(&root_pem),
-	                            .timestamps = buf_slice(&root_pem)};
-}
-
 static void make(const char *name, struct fixture_archive *made)
 {
 	fixture_forget(&fixture);
-	if (fixture_make(&fixture, name, &plan, made) != 0)
-		fail_msg("the archive %s could not be made", name);
+	fixture_make_good(&fixture, name, &plan, made);
 }
 
 /* Signs an archive with that key, with a valid timestamp. */
@@ -121,7 +106,6 @@ TEST_CASE(only_certificates_for_documents_sign)
 		{{.name = "CA", .extensions = {CA, "keyUsage=critical,keyCertSign,digitalSignature"}},
 	     "only sign certificates"},
 	};
-	struct trust_roots roots = both_roots();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char name[32];
 		struct forger_holder holder;
@@ -129,7 +113,7 @@ TEST_CASE(only_certificates_for_documents_sign)
 		snprintf(name, sizeof name, "signer-%zu", i);
 		forger_issue(&cases[i].plan, &root, &holder);
 		make_signed(name, &holder, &made);
-		expect(&made, &roots, "META-INF/signature001.p7s", cases[i].what);
+		expect(&made, &both, "META-INF/signature001.p7s", cases[i].what);
 		forger_free(&holder);
 	}
 }
@@ -159,7 +143,6 @@ TEST_CASE(issuers_are_held_to_their_limits)
 	     {.name = "F", .extensions = {LEAF, "subjectAltName=email:a@example.com"}},
 	     "permitted subtree"},
 	};
-	struct trust_roots roots = both_roots();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char name[32];
 		struct forger_holder issuer, leaf;
@@ -168,7 +151,7 @@ TEST_CASE(issuers_are_held_to_their_limits)
 		forger_issue(&cases[i].issuer, &root, &issuer);
 		forger_issue(&cases[i].leaf, &issuer, &leaf);
 		make_signed(name, &leaf, &made);
-		expect(&made, &roots, "META-INF/signature001.p7s", cases[i].what);
+		expect(&made, &both, "META-INF/signature001.p7s", cases[i].what);
 		forger_free(&leaf);
 		forger_free(&issuer);
 	}
@@ -200,12 +183,11 @@ TEST_CASE(path_lengths_count)
 TEST_CASE(weak_digests_count)
 {
 	struct forger_plan leaf = {.name = "SHA-1", .digest = EVP_sha1(), .extensions = {LEAF, SIGNS}};
-	struct trust_roots roots = both_roots();
 	struct forger_holder holder;
 	struct fixture_archive made;
 	forger_issue(&leaf, &root, &holder);
 	make_signed("sha1", &holder, &made);
-	expect(&made, &roots, "META-INF/signature001.p7s", "too weak");
+	expect(&made, &both, "META-INF/signature001.p7s", "too weak");
 	expect(&made, NULL, "META-INF/signature001.p7s", "too weak");
 	forger_free(&holder);
 }
@@ -233,7 +215,6 @@ TEST_CASE(authorities_are_held_to_the_same)
 	     "expired"},
 		{{.name = "TSA", .rsa_bits = 1024, .extensions = {LEAF, SIGNS, STAMPS}}, "key too weak"},
 	};
-	struct trust_roots roots = both_roots();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char name[32];
 		struct forger_holder holder;
@@ -245,9 +226,9 @@ TEST_CASE(authorities_are_held_to_the_same)
 		fixture.stamp_context = &authority;
 		make(name, &made);
 		fixture.stamp = NULL;
-		expect(&made, &roots, "rounds/rounds-000001.ndjson.gz", cases[i].what);
+		expect(&made, &both, "rounds/rounds-000001.ndjson.gz", cases[i].what);
 		if (cases[i].what)
-			expect(&made, &roots, "META-INF/signature001.p7s", cases[i].what);
+			expect(&made, &both, "META-INF/signature001.p7s", cases[i].what);
 		forger_free(&holder);
 	}
 }
@@ -390,25 +371,24 @@ TEST_CASE(a_pin_names_the_signer)
 	struct forger_holder holder;
 	struct fixture_archive good, other;
 	struct verify_result result;
-	struct trust_roots roots = both_roots();
 	make("good", &good);
 	forger_issue(&leaf, &root, &holder);
 	make_signed("pinned", &holder, &other);
 	const char *paths[] = {good.path, other.path};
-	fixture_verify(paths, 1, &roots, &result);
+	fixture_verify(paths, 1, &both, &result);
 	assert_int_equal(result.signers.count, 1);
 	struct sha256 pins[2] = {sha256_of("", 0), result.signers.first->certificate.sha256};
 	verify_result_free(&result);
 	struct verify_options options = {.signers = pins, .signer_count = 2};
-	assert_int_equal(verify_paths(paths, 1, &roots, &options, &result, NULL), 0);
+	assert_int_equal(verify_paths(paths, 1, &both, &options, &result, NULL), 0);
 	assert_int_equal(verify_exit_code(&result), 0);
 	verify_result_free(&result);
 	/* With only the roots of the authorities, the pin alone identifies the signer. */
-	roots.signers.data = NULL;
-	assert_int_equal(verify_paths(paths, 1, &roots, &options, &result, NULL), 0);
+	struct trust_roots authorities = {.timestamps = both.timestamps};
+	assert_int_equal(verify_paths(paths, 1, &authorities, &options, &result, NULL), 0);
 	assert_true(verify_exit_code(&result) == 0 && result.trusted);
 	verify_result_free(&result);
-	assert_int_equal(verify_paths(paths + 1, 1, &roots, &options, &result, NULL), 0);
+	assert_int_equal(verify_paths(paths + 1, 1, &authorities, &options, &result, NULL), 0);
 	assert_int_equal(verify_exit_code(&result), 1);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s",
 	                          "is Colleague, which is not one of the required signers"));
@@ -423,11 +403,10 @@ TEST_CASE(everyone_is_named)
 	struct forger_holder holder;
 	struct fixture_archive made;
 	struct verify_result result;
-	struct trust_roots roots = both_roots();
 	forger_issue(&leaf, &root, &holder);
 	make_signed("named", &holder, &made);
 	const char *path = made.path;
-	fixture_verify(&path, 1, &roots, &result);
+	fixture_verify(&path, 1, &both, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	assert_int_equal(result.signers.count, 1);
 	const struct certificate_facts *signer = &result.signers.first->certificate;
