@@ -18,7 +18,6 @@
 #define CHANNELS 4
 #define KEYS 3 /* per chain: 1 to 3, the same numbers on each */
 #define BATCH_MAX 24
-#define OPEN_MAX 8
 
 static const char *server_url; /* postgresql://…; NULL: a SQLite file */
 

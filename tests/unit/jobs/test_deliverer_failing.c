@@ -12,7 +12,6 @@
 #include "store/notices/deliveries.h"
 #include "store/notices/webhooks.h"
 
-#define WAIT_MAX_MS 60000
 
 /* ---- the receiver ---- */
 
