@@ -96,6 +96,7 @@ def check_promises(answer):
         assert len(values) == 1 and values[0].isdigit(), (name, answer, headers.items())
     assert int(headers["RateLimit-Remaining"]) <= int(headers["RateLimit-Limit"]), answer
     assert headers.get("X-Request-Id"), answer
+    assert headers.get("Content-Type") or answer.status // 100 == 3, answer
     assert headers.get("Content-Language") in ("en", "es", "en, es"), answer
     assert "accept-language" in headers.get("Vary", "").lower(), answer
     drawn_with = answer.target.startswith("/assets/") and answer.status < 400

@@ -170,7 +170,7 @@ def test_what_is_no_range_is_refused(filled, mode, body):
 
 @pytest.mark.parametrize("body", [
     b"", b"{", b"[]", b"null", b'{"seq_from":1,"seq_from":1,"seq_to":2}',
-    b'{"seq_from":1,"seq_to":2}x', b'{"seq_from":1,"seq_to":\xff}',
+    b'{"seq_from":1,"seq_to":2}x', b'{"seq_from":1.0,"seq_to":2}', b'{"seq_from":1,"seq_to":\xff}',
 ])
 def test_a_body_that_is_not_one_json_object_is_refused(filled, body):
     headers = {"Content-Type": "application/json"}

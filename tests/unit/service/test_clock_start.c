@@ -329,7 +329,7 @@ TEST_CASE(failures_of_a_query_are_logged)
 	int64_t pause_us;
 	world.fails = true;
 	assert_true(clock_start_query(&service, &goes_on, &pause_us));
-	assert_int_equal(told.count, AUTHORITIES);
+	assert_int_equal(logged.count, AUTHORITIES);
 	assert_string_equal(told.event, "authority_failed");
 	assert_string_equal(told.fields, "authority=one reason=HTTP 401 ");
 }
