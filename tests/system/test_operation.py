@@ -393,8 +393,9 @@ def test_a_configuration_is_a_new_sealed_version_and_no_version_is_rewritten(cha
     service = channel.service
     first = channel.live.get("/v1/channel").expect(200).json
     assert first["current_config"]["version"] == 1
-    service.admin("channel", "configure", channel.id, "--name", "New", "--description", "D",
-                  "--declarant", "Other", "--supplementary-info", "S")
+    sealed = service.admin("channel", "configure", channel.id, "--name", "New", "--description", "D",
+                           "--declarant", "Other", "--supplementary-info", "S")
+    assert sealed["changed"] is True and sealed["config_version"] == 2
     second = channel.live.get("/v1/channel").json
     assert [config["version"] for config in second["config_versions"]] == [1, 2]
     assert second["config_versions"][0] == first["current_config"]

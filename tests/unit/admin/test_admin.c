@@ -228,50 +228,14 @@ TEST_CASE_WITH(test_no_sentence_speaks_of_a_command_line, NULL, NULL)
 	}
 }
 
-TEST_CASE_ON(test_account_channel_and_key, struct fixture *fixture)
+TEST_CASE_ON(test_a_new_account_has_the_limit_of_the_settings, struct fixture *fixture)
 {
-	const char *channel = make_channel(fixture);
 	struct json *answer;
-	char arguments[256];
+	make_channel(fixture);
 	assert_int_equal(run(fixture, "account list", "{}", &answer), OK);
 	const struct json *account = json_member(answer, "data")->first;
 	assert_int_equal(integer(account, "balance"), 7);
 	assert_int_equal(integer(account, "unpaid_limit"), 42);
-
-	snprintf(arguments, sizeof arguments, "{\"channel\":\"%s\",\"mode\":\"test\"}", channel);
-	assert_int_equal(run(fixture, "key create", arguments, &answer), OK);
-	const char *key = text(fixture, answer, "key");
-	const char *key_id = text(fixture, answer, "key_id");
-	assert_memory_equal(key, "svc_test_", 9);
-	assert_true(key_well_formed("svc", slice_of(key)));
-	assert_string_equal(text(fixture, answer, "last_four"), key + strlen(key) - 4);
-	struct sha256 hash = sha256_of(key, strlen(key));
-	struct key_identity identity;
-	assert_int_equal(store_find_key(fixture->admin.store, &hash, &identity, NULL), OK);
-	assert_string_equal(identity.key_id, key_id);
-
-	assert_int_equal(run(fixture, "key list", "{}", &answer), OK);
-	assert_null(json_member(json_member(answer, "data")->first, "key"));
-	snprintf(arguments, sizeof arguments, "{\"key\":\"%s\"}", key_id);
-	assert_int_equal(run(fixture, "key revoke", arguments, &answer), OK);
-	assert_int_equal(store_find_key(fixture->admin.store, &hash, &identity, NULL), OK);
-	assert_true(identity.revoked);
-}
-
-TEST_CASE_ON(test_configure_says_whether_it_changed, struct fixture *fixture)
-{
-	const char *channel = make_channel(fixture);
-	struct json *answer;
-	char arguments[256];
-	snprintf(arguments, sizeof arguments,
-	         "{\"channel\":\"%s\",\"description\":\"a\\nb\",\"name\":\"C\"}", channel);
-	assert_int_equal(run(fixture, "channel configure", arguments, &answer), OK);
-	assert_int_equal(integer(answer, "config_version"), 2);
-	assert_int_equal(json_member(answer, "changed")->type, JSON_TRUE);
-	assert_int_equal(json_member(answer, "config_versions")->count, 2);
-	assert_int_equal(run(fixture, "channel configure", arguments, &answer), OK);
-	assert_int_equal(integer(answer, "config_version"), 2);
-	assert_int_equal(json_member(answer, "changed")->type, JSON_FALSE);
 }
 
 TEST_CASE_ON(test_backup_comes_back, struct fixture *fixture)
@@ -329,24 +293,6 @@ TEST_CASE_ON(test_backup_comes_back, struct fixture *fixture)
 		backup_restore(backup, &other_store, &other_content, true, NULL, &facts, &fixture->error),
 		ERR_IO);
 	scratch_remove(other.directory);
-}
-
-TEST_CASE_ON(test_check_sees_an_altered_store, struct fixture *fixture)
-{
-	struct json *answer;
-	make_channel(fixture);
-	assert_int_equal(run(fixture, "store check", "{}", &answer), OK);
-	assert_int_equal(json_member(answer, "valid")->type, JSON_TRUE);
-	char command[256];
-	snprintf(command, sizeof command, "sqlite3 %s/constancia.db 'UPDATE accounts SET balance = 8'",
-	         fixture->directory);
-	store_close(fixture->admin.store); /* the open store excludes other programs */
-	assert_int_equal(system(command), 0);
-	struct db_options options = {.url = fixture->url};
-	assert_int_equal(store_open(&options, &fixture->admin.store, NULL), OK);
-	assert_int_equal(run(fixture, "store check", "{}", &answer), OK);
-	assert_int_equal(json_member(answer, "valid")->type, JSON_FALSE);
-	assert_true(json_member(answer, "problems")->count > 0);
 }
 
 /* ---- the socket ---- */

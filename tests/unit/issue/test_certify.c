@@ -450,70 +450,6 @@ static void assert_replayed(int result, const char *id)
 	assert_int_equal(woken.sealer + woken.issuer + woken.others, 0);
 }
 
-/* Whatever the balance, the limits, the fee and the end of the chain are now. */
-TEST_CASE(a_repeated_request_answers_the_first)
-{
-	sample_register(&sample, MODE_LIVE, 3);
-	idempotency_key = "a";
-	assert_int_equal(ask_times(1, NOW + US_PER_DAY), OK);
-	assert_false(replayed);
-	assert_int_equal(event_count(), 3);
-	int64_t left = CREDITS - 3 - FEE;
-	assert_int_equal(balance(), left);
-	memset(&woken, 0, sizeof woken);
-	shared_now_us += US_PER_SECOND;
-	assert_replayed(ask_times(1, NOW + US_PER_DAY), "CERT-2026-0000001");
-	assert_non_null(strstr(out.data, "\"requested_at\":\"" NOW_TEXT "\","));
-	settings.certification_open_per_account = 1;
-	sample_register(&sample, MODE_LIVE, left + 2); /* two of them in debt */
-	assert_replayed(ask_times(1, NOW + US_PER_DAY), "CERT-2026-0000001");
-	assert_int_equal(event_count(), 3);
-	assert_int_equal(balance(), 0);
-	idempotency_key = "b";
-	assert_int_equal(ask_times(1, NOW + US_PER_DAY), ERR_RATE_LIMITED);
-	settings.certification_open_per_account = 0;
-	assert_int_equal(ask_times(1, NOW + US_PER_DAY), ERR_NOT_OPERATIONAL);
-	idempotency_key = "a";
-	pretended_events = 1; /* the chain is not read */
-	assert_replayed(ask_times(1, NOW + US_PER_DAY), "CERT-2026-0000001");
-	assert_int_equal(get(MODE_LIVE, "CERT-2026-0000002", LANGUAGE_ENGLISH), ERR_NOT_FOUND);
-}
-
-/* The range as it was requested, whatever it contains. */
-TEST_CASE(a_key_is_of_one_range)
-{
-	sample_register(&sample, MODE_LIVE, 3);
-	sample_register(&sample, MODE_TEST, 3);
-	idempotency_key = "a";
-	assert_int_equal(request(MODE_LIVE, 1, 3), OK);
-	int64_t left = balance();
-	memset(&woken, 0, sizeof woken);
-	const struct certification_range others[] = {
-		{TIME_NONE, TIME_NONE, 1, 2},
-		{TIME_NONE, TIME_NONE, 2, 3},
-		{TIME_NONE, TIME_NONE, 1, 99},
-		{1, NOW + US_PER_DAY, 0, 0},
-	};
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-		assert_int_equal(ask(MODE_LIVE, others[i]), ERR_CONFLICT);
-		assert_false(replayed);
-		assert_int_equal(out.size, 0);
-		assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH),
-		                       "range, by the certification "
-		                       "'CERT-2026-0000001'"));
-	}
-	assert_int_equal(balance(), left);
-	assert_int_equal(woken.issuer, 0);
-	assert_int_equal(request(MODE_TEST, 1, 2), OK);
-	assert_false(replayed);
-	memset(&woken, 0, sizeof woken);
-	assert_replayed(request(MODE_LIVE, 1, 3), "CERT-2026-0000001");
-	shared_now_us = NOW + US_PER_DAY;
-	assert_int_equal(request(MODE_LIVE, 1, 2), OK);
-	assert_false(replayed);
-	assert_int_equal(balance(), left - FEE);
-}
-
 TEST_CASE(whoever_was_slower_is_answered_the_same)
 {
 	sample_register(&sample, MODE_LIVE, 3);
@@ -527,18 +463,6 @@ TEST_CASE(whoever_was_slower_is_answered_the_same)
 	assert_int_equal(request(MODE_LIVE, 1, 2), ERR_CONFLICT);
 	assert_false(another_is_quicker);
 	assert_int_equal(balance(), left);
-}
-
-TEST_CASE(what_was_refused_leaves_its_key_free)
-{
-	sample_register(&sample, MODE_LIVE, 3);
-	idempotency_key = "a";
-	settings.certification_fee = CREDITS;
-	assert_int_equal(request(MODE_LIVE, 1, 3), ERR_INSUFFICIENT_BALANCE);
-	assert_int_equal(request(MODE_LIVE, 1, 4), ERR_VALIDATION);
-	settings.certification_fee = FEE;
-	assert_int_equal(request(MODE_LIVE, 2, 3), OK);
-	assert_false(replayed);
 }
 
 /* ---- log messages and notices ---- */
@@ -631,36 +555,6 @@ TEST_CASE(what_is_issued_is_linked)
 	assert_int_equal(out.size, 0);
 }
 
-/* The present state, issued or failed; a failed one remains refunded. */
-TEST_CASE(a_repeated_request_tells_how_it_went)
-{
-	idempotency_key = "a";
-	struct certification issued = issue();
-	memset(&woken, 0, sizeof woken);
-	assert_replayed(request(MODE_TEST, 1, 2), issued.certification_id);
-	assert_non_null(strstr(out.data, "\"status\":\"completed\""));
-	assert_non_null(strstr(out.data, link_of(&issued, SPANISH)));
-
-	sample_register(&sample, MODE_LIVE, 1);
-	assert_int_equal(request(MODE_LIVE, 1, 1), OK);
-	sample_seal(&sample);
-	struct certification lost;
-	claim(&lost);
-	char incident[ID_SIZE];
-	assert_int_equal(
-		store_fail_certification(sample.store, &lost, HOLDER, "cause", NOW + 1, incident, &error),
-		OK);
-	int64_t left = balance();
-	assert_int_equal(left, CREDITS - 1);
-	memset(&woken, 0, sizeof woken);
-	assert_replayed(request(MODE_LIVE, 1, 1), lost.certification_id);
-	assert_non_null(strstr(out.data, "\"status\":\"failed\""));
-	assert_int_equal(balance(), left);
-	idempotency_key = "b";
-	assert_int_equal(request(MODE_LIVE, 1, 1), OK);
-	assert_int_equal(balance(), left - FEE);
-}
-
 TEST_CASE(progress_is_told_until_the_end)
 {
 	sample_register(&sample, MODE_TEST, 3);
@@ -681,77 +575,6 @@ TEST_CASE(progress_is_told_until_the_end)
 	assert_non_null(strstr(out.data, "\"verification_code\":null,"));
 	assert_non_null(strstr(out.data, "\"report_url\":null,\"reports\":[],\"evidence_url\":null,"));
 	assert_null(strstr(out.data, "cause"));
-}
-
-static int list_in(enum list_order order, const char *status, int64_t limit, int64_t past,
-                   bool *ret_more, int64_t *ret_last)
-{
-	struct list_page page = {order, past, limit};
-	struct key_identity key = key_of(MODE_TEST);
-	buf_clear(&out);
-	return certification_list(&service, &key, status, &page, LANGUAGE_ENGLISH, &out, ret_more,
-	                          ret_last, &error);
-}
-
-static int list(const char *status, int64_t limit, int64_t past, bool *ret_more, int64_t *ret_last)
-{
-	return list_in(ORDER_DESCENDING, status, limit, past, ret_more, ret_last);
-}
-
-/* Compares the numbers at the ends of the listed identifiers, in order. */
-static void assert_listed(const char *expected)
-{
-	BUF_AUTO struct buf array = {.limit = 1 << 20};
-	buf_add_byte(&array, '[');
-	buf_add(&array, out.data, out.size);
-	buf_add_byte(&array, ']');
-	struct json *json;
-	assert_int_equal(json_parse(&arena, buf_slice(&array), NULL, &json, &error), OK);
-	char found[16] = "";
-	size_t count = 0;
-	for (const struct json *item = json->first; item; item = item->next) {
-		struct slice id;
-		assert_true(json_get_text(item, "certification_id", &id));
-		assert_true(count < sizeof found - 1);
-		found[count++] = id.data[id.size - 1];
-	}
-	assert_string_equal(found, expected);
-}
-
-TEST_CASE(lists_go_from_the_newest_back_or_from_the_oldest_on)
-{
-	bool more = true;
-	int64_t last = -1;
-	assert_int_equal(list(NULL, 2, 0, &more, &last), OK);
-	assert_int_equal(out.size, 0);
-	assert_false(more);
-	assert_int_equal(last, 0);
-
-	issue();
-	assert_int_equal(request(MODE_TEST, 1, 3), OK);
-	assert_int_equal(request(MODE_TEST, 3, 3), OK);
-	assert_int_equal(list(NULL, 2, 0, &more, &last), OK);
-	assert_listed("32");
-	assert_true(more);
-	assert_int_equal(list(NULL, 2, last, &more, &last), OK);
-	assert_listed("1");
-	assert_false(more);
-	assert_int_equal(list("processing", 9, 0, &more, &last), OK);
-	assert_listed("32");
-	assert_int_equal(list("completed", 9, 0, &more, &last), OK);
-	assert_listed("1");
-	assert_non_null(strstr(
-		out.data,
-		link_of(&(struct certification){.certification_id = "CERT-TEST-2026-0000001"}, EVIDENCE)));
-	assert_int_equal(list("failed", 9, 0, &more, &last), OK);
-	assert_listed("");
-	assert_int_equal(list_in(ORDER_ASCENDING, NULL, 2, 0, &more, &last), OK);
-	assert_listed("12");
-	assert_true(more);
-	assert_int_equal(list_in(ORDER_ASCENDING, NULL, 2, last, &more, &last), OK);
-	assert_listed("3");
-	assert_false(more);
-	assert_int_equal(list("done", 9, 0, &more, &last), ERR_VALIDATION);
 }
 
 /* ---- public verification ---- */

@@ -7,8 +7,6 @@
 #include "evidence/event_proof.h"
 #include "evidence/stored_segment.h"
 #include "issue/certify.h"
-#include "issue/links.h"
-#include "issue/verification.h"
 #include "seal/signer.h"
 #include "seal/timestamp.h"
 #include "store/events/segments.h"
@@ -70,88 +68,6 @@ static struct slice text_of(const struct json *json, const char *name)
 	struct slice text;
 	assert_true(json_get_text(json, name, &text));
 	return text;
-}
-
-static struct slice parameter(struct slice url, const char *name)
-{
-	const char *text = arena_copy(&arena, url.data, url.size);
-	const char *at = strstr(text, name);
-	assert_non_null(at);
-	at += strlen(name);
-	return slice_make(at, strcspn(at, "&"));
-}
-
-static void check_link(const char *id, struct slice url, const struct document *document)
-{
-	struct slice expires = parameter(url, "expires=");
-	struct slice mac = parameter(url, "mac=");
-	int64_t now_us = clock_now_us();
-	const struct service *service = &office.service;
-	assert_true(link_check(service, id, document->name, expires, mac, now_us));
-	assert_false(link_check(service, id, "other", expires, mac, now_us));
-	assert_false(link_check(service, "CERT-2026-9999999", document->name, expires, mac, now_us));
-	assert_false(link_check(service, id, document->name, slice_of("99999999999"), mac, now_us));
-	assert_false(link_check(service, id, document->name, expires, slice_of(""), now_us));
-	assert_false(link_check(service, id, document->name, expires, mac, now_us + 7 * US_PER_DAY));
-	assert_true(link_check(service, id, document->name, expires, mac,
-	                       now_us + 7 * US_PER_DAY - 60 * US_PER_SECOND));
-}
-
-/* Content in rows and in objects; both reports, the archive and a part; the results of the verifier
- * and the answers of the interface. */
-TEST_CASE_WITH(test_live_content, set_up_content, tear_down)
-{
-	char object[CONTENT_NAME_MAX];
-	sample_register(&office.sample, MODE_LIVE, 20);
-	office_register_object(&office, slice_of("any bytes\n"), "order.bin", object);
-	office_register_object(&office, slice_of("{\"large\":true}"), NULL, object);
-	sample_register(&office.sample, MODE_LIVE, 20);
-	office_start_jobs(&office);
-	char id[ID_SIZE];
-	office_request(&office, MODE_LIVE, 5, 40, id);
-	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
-	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
-	assert_int_equal(office_verify(&office, &certification), 0);
-
-	struct document *documents;
-	size_t count;
-	assert_int_equal(store_list_documents(office.service.store, certification.account,
-	                                      certification.certification, &arena, &documents, &count,
-	                                      &error),
-	                 OK);
-	assert_int_equal(count, 4);
-	const struct json *record = get_record(id, LANGUAGE_SPANISH);
-	assert_true(slice_is(text_of(record, "status"), "completed"));
-	assert_true(slice_is(text_of(record, "verification_code"), certification.verification_code));
-	const struct json *reports = json_member(record, "reports");
-	assert_int_equal(reports->count, 2);
-	assert_true(slice_is(json_member(reports->first, "languages")->first->text, "es"));
-	assert_true(slice_equal(text_of(record, "report_url"), text_of(reports->first, "url")));
-	assert_true(slice_equal(text_of(get_record(id, LANGUAGE_ENGLISH), "report_url"),
-	                        text_of(reports->first->next, "url")));
-	const struct json *part = json_member(record, "content_parts")->first;
-	assert_true(slice_is(text_of(part, "name"), "content-part-001.zip"));
-	check_link(id, text_of(record, "evidence_url"), &documents[2]);
-	struct issued_file file;
-	assert_int_equal(
-		issued_file_find(&office.service, slice_of(id), slice_of(documents[0].name), &file, &error),
-		OK);
-	assert_string_equal(file.content_type, "application/pdf");
-	assert_string_equal(file.object, documents[0].object);
-
-	BUF_AUTO struct buf out = {.limit = 65536};
-	assert_int_equal(
-		verification_lookup(&office.service, slice_of(""), &documents[3].sha256, &out, &error), OK);
-	assert_non_null(strstr(out.data, id));
-	buf_clear(&out);
-	assert_int_equal(verification_lookup(&office.service, slice_of(certification.verification_code),
-	                                     NULL, &out, &error),
-	                 OK);
-	assert_non_null(strstr(out.data, documents[1].name));
-	assert_int_equal(
-		verification_lookup(&office.service, slice_of("SVC-2026-AAAA-AAAA"), NULL, &out, &error),
-		ERR_NOT_FOUND);
-	assert_int_equal(atomic_load(&office.service.counters.certifications_completed), 1);
 }
 
 /* A test certification needs no seal and no authority; the test chain is never sealed. */
@@ -317,15 +233,6 @@ static struct certification await_attempts(const char *id, int64_t attempts)
 	return certification;
 }
 
-static void change(const char *sql)
-{
-	struct db_connection *writer = db_take_writer(office.service.store->db);
-	assert_int_equal(db_begin(writer, &error), OK);
-	assert_int_equal(db_run(writer, sql, &error), OK);
-	assert_int_equal(db_commit(writer, &error), OK);
-	db_give(writer);
-}
-
 /* A certification that fails for an hour of attempts fails for good and is refunded. Neither an old
  * request at its first attempt nor many attempts within a minute count as that. */
 TEST_CASE_WITH(test_content_lost, set_up_content, tear_down)
@@ -338,16 +245,19 @@ TEST_CASE_WITH(test_content_lost, set_up_content, tear_down)
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 1, 1, id);
 	await_attempts(id, 1);
-	change(
+	sample_change(
+		&office.sample,
 		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0,"
 		" last_error = NULL");
 	await_attempts(id, 2);
-	change(
+	sample_change(
+		&office.sample,
 		"UPDATE certifications SET requested_at = requested_at + 7200000000, next_attempt_at = 0,"
 		" last_error = NULL,"
 		" attempts = 20, own_failures = 19");
 	await_attempts(id, 21);
-	change(
+	sample_change(
+		&office.sample,
 		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0,"
 		" last_error = NULL");
 	struct certification certification = office_await_certification(&office, MODE_LIVE, id);
@@ -421,46 +331,6 @@ TEST_CASE(test_taken_up_again)
 	struct certification certification = office_await_certification(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(certification.attempts, 2);
-}
-
-static int refuse(const struct certification_range *range, bool test)
-{
-	BUF_AUTO struct buf out = {.limit = 65536};
-	bool replayed;
-	struct certification_order order = {.key = test ? &office.test_key : &office.live_key,
-	                                    .range = range};
-	return certification_request(&office.service, &order, &out, &replayed, &error);
-}
-
-/* Ranges by time are frozen; an invalid range is refused. */
-TEST_CASE(test_ranges)
-{
-	sample_register(&office.sample, MODE_LIVE, 3);
-	sample_register(&office.sample, MODE_LIVE, 2);
-	struct event event;
-	assert_int_equal(store_get_event(office.service.store, office.sample.account,
-	                                 office.sample.live_chain, 4, &arena, &event, &error),
-	                 OK);
-	struct certification_range range = {.from_us = event.received_at_us,
-	                                    .to_us = clock_now_us() + US_PER_DAY};
-	BUF_AUTO struct buf out = {.limit = 65536};
-	bool replayed;
-	struct certification_order order = {.key = &office.live_key, .range = &range};
-	assert_int_equal(certification_request(&office.service, &order, &out, &replayed, &error), OK);
-	assert_non_null(strstr(out.data, "\"event_count\":2"));
-	assert_non_null(strstr(out.data, "\"seq_from\":null"));
-	assert_non_null(strstr(out.data, "\"status\":\"processing\""));
-	range.to_us = event.received_at_us;
-	assert_int_equal(refuse(&range, false), ERR_VALIDATION);
-	range = (struct certification_range){event.received_at_us + 1, clock_now_us(), 0, 0};
-	assert_int_equal(refuse(&range, false), ERR_VALIDATION);
-	range = (struct certification_range){TIME_NONE, TIME_NONE, 1, 6};
-	assert_int_equal(refuse(&range, false), ERR_VALIDATION);
-	range = (struct certification_range){TIME_NONE, TIME_NONE, 1, 1};
-	assert_int_equal(refuse(&range, true), ERR_VALIDATION);
-	sample_register(&office.sample, MODE_TEST, 10000);
-	range.seq_to = 10000;
-	assert_int_equal(refuse(&range, true), OK);
 }
 
 /* A stop returns the work at once, and the attempt does not count. A sealed range needs no further

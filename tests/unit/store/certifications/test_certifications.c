@@ -66,87 +66,6 @@ static int claim(const char *holder, int64_t now_us, struct certification *ret)
 	return store_claim_certification(sample.store, &claim, &arena, ret, &error);
 }
 
-TEST_CASE(test_accept)
-{
-	sample_register(&sample, MODE_LIVE, 5);
-	struct certification first = make(MODE_LIVE, 1, 5);
-	assert_int_equal(accept(&first), OK);
-	int year = time_year(sample.now_us);
-	char expected[ID_SIZE];
-	snprintf(expected, sizeof expected, "CERT-%d-0000001", year);
-	assert_string_equal(first.certification_id, expected);
-	snprintf(expected, sizeof expected, "SVC-%d-", year);
-	assert_memory_equal(first.verification_code, expected, strlen(expected));
-	assert_int_equal(strlen(first.verification_code), strlen(expected) + 9);
-	struct certification second = make(MODE_LIVE, 2, 3);
-	assert_int_equal(accept(&second), OK);
-	assert_string_not_equal(second.verification_code, first.verification_code);
-	struct certification test = make(MODE_TEST, 1, 1);
-	sample_register(&sample, MODE_TEST, 1);
-	assert_int_equal(accept(&test), OK);
-	snprintf(expected, sizeof expected, "CERT-TEST-%d-0000001", year);
-	assert_string_equal(test.certification_id, expected);
-	snprintf(expected, sizeof expected, "SVC-TEST-%d-", year);
-	assert_memory_equal(test.verification_code, expected, strlen(expected));
-
-	struct certification read;
-	assert_int_equal(store_find_certification(sample.store, sample.account, sample.live_chain,
-	                                          slice_of(first.certification_id), &arena, &read,
-	                                          &error),
-	                 OK);
-	assert_int_equal(read.status, CERTIFICATION_PROCESSING);
-	assert_int_equal(read.language, LANGUAGE_SPANISH);
-	assert_int_equal(read.range.from_us, TIME_NONE);
-	assert_int_equal(read.range.seq_to, 5);
-	assert_int_equal(read.completed_at_us, TIME_NONE);
-	assert_string_equal(read.channel_id, sample.channel_id);
-	assert_string_equal(read.verification_code, first.verification_code);
-	/* Live and test lists are separate. */
-	assert_int_equal(store_find_certification(sample.store, sample.account, sample.test_chain,
-	                                          slice_of(first.certification_id), &arena, &read,
-	                                          &error),
-	                 ERR_NOT_FOUND);
-
-	struct certification *items;
-	size_t count;
-	bool more;
-	struct list_page page = {ORDER_DESCENDING, 0, 1};
-	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain, -1,
-	                                           &page, &arena, &items, &count, &more, &error),
-	                 OK);
-	assert_int_equal(count, 1);
-	assert_true(more);
-	assert_string_equal(items[0].certification_id, second.certification_id);
-	page = (struct list_page){ORDER_ASCENDING, 0, 1};
-	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain, -1,
-	                                           &page, &arena, &items, &count, &more, &error),
-	                 OK);
-	assert_int_equal(count, 1);
-	assert_true(more);
-	assert_string_equal(items[0].certification_id, first.certification_id);
-	page = (struct list_page){ORDER_ASCENDING, items[0].certification, 5};
-	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain, -1,
-	                                           &page, &arena, &items, &count, &more, &error),
-	                 OK);
-	assert_int_equal(count, 1);
-	assert_false(more);
-	assert_string_equal(items[0].certification_id, second.certification_id);
-	page = (struct list_page){ORDER_DESCENDING, items[0].certification, 5};
-	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain,
-	                                           CERTIFICATION_PROCESSING, &page, &arena, &items,
-	                                           &count, &more, &error),
-	                 OK);
-	assert_int_equal(count, 1);
-	assert_false(more);
-	assert_string_equal(items[0].certification_id, first.certification_id);
-	page.past = 0;
-	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain,
-	                                           CERTIFICATION_FAILED, &page, &arena, &items, &count,
-	                                           &more, &error),
-	                 OK);
-	assert_int_equal(count, 0);
-}
-
 TEST_CASE(test_fee)
 {
 	sample_register(&sample, MODE_LIVE, 5);
@@ -227,38 +146,6 @@ TEST_CASE(test_daily_test_quota)
 	assert_true((error.retry_after_seconds - 1) * US_PER_SECOND < left_us);
 	certification.requested_at_us = time_next_day(sample.now_us);
 	assert_int_equal(accept(&certification), OK);
-}
-
-TEST_CASE(test_config_versions)
-{
-	sample_register(&sample, MODE_LIVE, 7);
-	for (int i = 0; i < 3; i++) {
-		struct config_change change = {.name = i == 0 ? "b" : i == 1 ? "c" : "d", .modality = -1};
-		int64_t version;
-		bool changed;
-		assert_int_equal(store_configure_channel(sample.store, slice_of(sample.channel_id), &change,
-		                                         sample.now_us, &version, &changed, &error),
-		                 OK);
-		if (i != 1) /* version 3 has no events */
-			sample_register(&sample, MODE_LIVE, 4);
-	}
-	int64_t versions[4];
-	size_t count;
-	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 1,
-	                                            15, 4, versions, &count, &error),
-	                 OK);
-	assert_int_equal(count, 3);
-	assert_int_equal(versions[0], 1);
-	assert_int_equal(versions[1], 2);
-	assert_int_equal(versions[2], 4);
-	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 8,
-	                                            11, 4, versions, &count, &error),
-	                 OK);
-	assert_int_equal(count, 1);
-	assert_int_equal(versions[0], 2);
-	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 7,
-	                                            12, 2, versions, &count, &error),
-	                 ERR_TOO_LARGE);
 }
 
 static struct document make_document(enum document_kind kind, const char *name)
@@ -446,13 +333,6 @@ TEST_CASE(test_a_retry_begins_the_row_anew)
 	}
 }
 
-static void run_sql(const char *sql)
-{
-	struct db_connection *connection = begin_write(sample.store, NULL);
-	assert_int_equal(db_failure(connection), OK);
-	assert_int_equal(end_write(connection, db_run(connection, sql, &error), &error), OK);
-}
-
 /* Above that number in progress, an account must wait for one to end. */
 TEST_CASE(test_open_bound)
 {
@@ -568,12 +448,13 @@ TEST_CASE(test_an_account_that_cannot_be_changed_keeps_no_other_from_it)
 	int64_t count, later_us = sample.now_us + 10 * US_PER_DAY;
 	assert_int_equal(
 		store_create_account(sample.store, &given, 0, sample.now_us, account_id, &error), OK);
-	run_sql("CREATE TRIGGER broken BEFORE UPDATE ON accounts WHEN old.account = (SELECT"
-	        " min(account) FROM accounts) BEGIN SELECT RAISE(ABORT, 'broken'); END");
+	sample_change(&sample,
+	              "CREATE TRIGGER broken BEFORE UPDATE ON accounts WHEN old.account = (SELECT"
+	              " min(account) FROM accounts) BEGIN SELECT RAISE(ABORT, 'broken'); END");
 	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error),
 	                 ERR_REFUSED);
 	assert_int_equal(count, 1);
-	run_sql("DROP TRIGGER broken");
+	sample_change(&sample, "DROP TRIGGER broken");
 	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error), OK);
 	assert_int_equal(count, 1);
 }
