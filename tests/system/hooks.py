@@ -1,12 +1,7 @@
 """Notices in the tests: endpoints, and what causes notices."""
 
-import pathlib
-import sys
-
 from client import eventually
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from webhook_receiver import BadReceiver, Receiver  # noqa: E402, F401
+from webhook_receiver import BadReceiver, Receiver  # noqa: F401
 
 
 def new_endpoint(service, account_id, url, *flags):

@@ -4,24 +4,20 @@ import contextlib
 import json
 import pathlib
 import subprocess
-import sys
 import threading
 
 import pytest
 
+import s3_server
 import signer_log
 import stores
-
+import timestamp_authority
 from client import BINARY, free_port, run
+from mail_server import MailServer, make_certificates
+from payment_provider import PaymentProvider
+from postgres import eventually
 from program import clean_environment
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import s3_server  # noqa: E402
-import timestamp_authority  # noqa: E402
-from mail_server import MailServer, make_certificates  # noqa: E402
-from payment_provider import PaymentProvider  # noqa: E402
-from postgres import eventually  # noqa: E402
-from publisher import Publisher  # noqa: E402
+from publisher import Publisher
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema" / "sqlite"
 NETWORK = "127.0.0.0/8"

@@ -2,18 +2,14 @@
 
 import http.client
 import json
-import pathlib
 import re
-import sys
 import urllib.parse
 
 import pytest
 
 from client import eventually
 from console import Visitor, invited, make_stale, new_address, signed_in
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from mail_server import MailServer  # noqa: E402
+from mail_server import MailServer
 
 
 @pytest.fixture

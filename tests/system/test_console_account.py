@@ -2,16 +2,12 @@
 passkeys."""
 
 import json
-import pathlib
 import re
-import sys
 
 import pytest
 
+from authenticator import Passkey
 from console import invited, new_address, signed_in
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from authenticator import Passkey  # noqa: E402
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 

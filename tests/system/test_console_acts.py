@@ -6,15 +6,12 @@ import json
 import pathlib
 import re
 import secrets
-import sys
 
 import pytest
 
 from client import eventually
 from console import Visitor, invited, new_visitor, signed_in
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from mail_server import MailServer  # noqa: E402
+from mail_server import MailServer
 
 pytestmark = pytest.mark.both_stores
 

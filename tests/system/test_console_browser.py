@@ -1,18 +1,14 @@
 """The console in a real browser: in both languages, with and without script."""
 
-import pathlib
 import re
 import secrets
-import sys
 
 import pytest
 
 from browser import WAYS
 from client import eventually
 from console import invited
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from mail_server import MailServer  # noqa: E402
+from mail_server import MailServer
 
 WORDS = {
     "en": {"enter": "Open the console", "overview": "Overview", "users": "Users", "sessions": "Sessions",

@@ -1,23 +1,18 @@
 """Every form of the console sent in a real browser, by filling in fields and pressing buttons: in both languages, with
 and without script. A form of the program's tables that was not sent fails the test."""
 
-import pathlib
 import re
-import sys
 
 import pytest
 
 from browser import WAYS
-from client import eventually
+from client import ROOT, eventually
 from console import Visitor
 from hooks import Receiver
+from mail_server import MailServer
 from money import bill, new_pack
+from payment_provider import PaymentProvider
 from test_console_crawl import Filled, asked_for, left_out, tables
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/support"))
-from mail_server import MailServer  # noqa: E402
-from payment_provider import PaymentProvider  # noqa: E402
 
 # Of the authenticator, which answers to a script alone.
 PROVIDERS = {"/money/purchases/{sale}/page"}  # of a provider that made none: the last test

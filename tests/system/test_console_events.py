@@ -5,18 +5,15 @@ import html
 import json
 import re
 import secrets
-import sys
 import threading
 import time
 
 import pytest
 
 import stores
-from client import ROOT, eventually, fresh
+import timestamp_authority
+from client import eventually, fresh
 from console import invited, signed_in
-
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-import timestamp_authority  # noqa: E402 (the path comes first)
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,14 @@
 """The console between users who do not trust each other: sessions, accounts and addresses."""
 
 import json
-import pathlib
 import re
 import secrets
-import sys
 
 import pytest
 
 from client import eventually
 from console import Visitor, invited, new_address, signed_in
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from mail_server import MailServer  # noqa: E402
+from mail_server import MailServer
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 

@@ -3,9 +3,7 @@
 import csv
 import io
 import json
-import pathlib
 import re
-import sys
 import urllib.request
 
 import pytest
@@ -13,9 +11,7 @@ import pytest
 from client import PATIENCE, eventually
 from console import Visitor, new_visitor, shown
 from money import bill, new_pack, new_purchase, purchase, purchases
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from payment_provider import PaymentProvider  # noqa: E402
+from payment_provider import PaymentProvider
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 # Text that only operators may see.

@@ -2,18 +2,14 @@
 gives wrong answers."""
 
 import json
-import pathlib
 import re
-import sys
 
 import pytest
 
+from authenticator import PRESENT, VERIFIED, Passkey, bytes_of, text_of
 from client import eventually
 from console import Visitor, invited, make_stale, new_address, signed_in
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from authenticator import PRESENT, VERIFIED, Passkey, bytes_of, text_of  # noqa: E402
-from mail_server import MailServer  # noqa: E402
+from mail_server import MailServer
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 WORDS = {

@@ -1,18 +1,14 @@
 """E-mails to account owners, through a real mail server that also refuses, fails and closes connections."""
 
 import email.utils
-import pathlib
-import sys
 
 import pytest
 
 import hooks
 from client import eventually, run
 from fleet import Fleet
+from mail_server import MailServer, make_certificates
 from ports import reserve_port
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from mail_server import MailServer, make_certificates  # noqa: E402
 
 
 @pytest.fixture

@@ -5,16 +5,12 @@ of the credits.
 """
 
 import json
-import pathlib
-import sys
 import time
 
 import pytest
 
 from client import Client, Refused, eventually, run
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from payment_provider import PaymentProvider  # noqa: E402
+from payment_provider import PaymentProvider
 
 pytestmark = pytest.mark.both_stores
 

@@ -1,22 +1,18 @@
 """A restored copy is read-only: it sends, charges, seals and acknowledges nothing until it is resumed."""
 
 import json
-import pathlib
-import sys
 import time
 
 import pytest
 
+import signer_log
 import stores
 from client import Client, Refused, Service, eventually, run
 from hooks import Receiver, add_thresholds, new_endpoint
+from mail_server import MailServer
 from money import bill, movements, new_pack, new_purchase, purchase
 from payment_provider import PaymentProvider
 from program import copy_keys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import signer_log  # noqa: E402
-from mail_server import MailServer  # noqa: E402
 
 pytestmark = pytest.mark.both_stores
 

@@ -4,7 +4,6 @@ import http.client
 import json
 import pathlib
 import signal
-import sys
 import tempfile
 import threading
 
@@ -15,10 +14,8 @@ import program
 import stores
 import timestamp_authority
 from client import PATIENCE, Client, Service, eventually
+from mail_server import MailServer, make_certificates
 from test_supervised import Supervisor
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from mail_server import MailServer, make_certificates  # noqa: E402
 
 OWN = {"tsa.url": "embedded:", "rate.live": "100000", "rate.test": "100000", "seal.interval": "200ms"}
 

@@ -6,7 +6,6 @@ import io
 import json
 import pathlib
 import secrets
-import sys
 import threading
 import time
 import urllib.parse
@@ -15,11 +14,9 @@ import zipfile
 
 import pytest
 
-from client import ROOT, Answer, Client, Service, eventually, fresh, run
+import s3_server
+from client import Answer, Client, Service, eventually, fresh, run
 from console import invited, signed_in
-
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-import s3_server  # noqa: E402 (the path comes first)
 
 LARGE = secrets.token_bytes(3 << 20)  # several blocks of a reader
 

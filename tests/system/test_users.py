@@ -1,16 +1,12 @@
 """Users of the console, whom the operator creates and removes: links, sessions, e-mails, audit log."""
 
-import pathlib
 import re
-import sys
 
 import pytest
 
 from client import eventually
 from console import signed_in
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from mail_server import MailServer  # noqa: E402
+from mail_server import MailServer
 
 pytestmark = pytest.mark.both_stores
 
