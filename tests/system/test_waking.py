@@ -242,13 +242,12 @@ def test_a_restore_that_is_killed_leaves_nothing_that_is_not_quiet(backup, tmp_p
     assert came > 2 and number > came
 
 
-@on_postgres
-def test_a_restore_that_is_killed_behind_the_data_is_quiet(backup, tmp_path):
-    """Between the end of pg_restore and the commit after it, which writes the mark."""
-    real = shutil.which("pg_restore")
+@contextlib.contextmanager
+def killed_restore(backup, tmp_path, command):
+    """A service whose restore was killed by the command in the place of pg_restore."""
     tools = tmp_path / "tools"
     tools.mkdir()
-    (tools / "pg_restore").write_text(f'#!/bin/sh\n"{real}" "$@" && kill -9 $PPID\n')
+    (tools / "pg_restore").write_text(f"#!/bin/sh\n{command}\n")
     (tools / "pg_restore").chmod(0o755)
     copy = Service(tmp_path / "copy", prepared=False, rate__live=1000)
     copy.data.parent.mkdir()
@@ -257,6 +256,15 @@ def test_a_restore_that_is_killed_behind_the_data_is_quiet(backup, tmp_path):
                               env=clean_environment({"PATH": f"{tools}:{os.environ['PATH']}"}),
                               capture_output=True, timeout=120, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
+        yield copy
+    finally:
+        copy.discard()
+
+
+@on_postgres
+def test_a_restore_that_is_killed_behind_the_data_is_quiet(backup, tmp_path):
+    """Between the end of pg_restore and the commit after it, which writes the mark."""
+    with killed_restore(backup, tmp_path, f'"{shutil.which("pg_restore")}" "$@" && kill -9 $PPID') as copy:
         assert copy.store.rows("SELECT count(*) FROM settings WHERE name = 'quiet'") == [["0"]]
         again = run("store", "restore", backup, *copy.chosen())
         assert again.returncode == 1 and "already" in again.stderr, again.stderr
@@ -265,30 +273,15 @@ def test_a_restore_that_is_killed_behind_the_data_is_quiet(backup, tmp_path):
         assert told["quiet"] and "restored from the backup" in told["reason"], told
         told = json.loads(run("store", "wake", "--json", *copy.chosen()).stdout)
         assert not told["quiet"], told
-    finally:
-        copy.discard()
 
 
 @on_postgres
 def test_a_restore_that_is_killed_before_can_be_repeated(backup, tmp_path):
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "pg_restore").write_text("#!/bin/sh\nkill -9 $PPID\n")
-    (tools / "pg_restore").chmod(0o755)
-    copy = Service(tmp_path / "copy", prepared=False, rate__live=1000)
-    copy.data.parent.mkdir()
-    try:
-        done = subprocess.run([BINARY, "store", "restore", backup, *copy.chosen()],
-                              env=clean_environment({"PATH": f"{tools}:{os.environ['PATH']}"}),
-                              capture_output=True, timeout=120, check=False)
-        assert done.returncode == -signal.SIGKILL, done.stderr
+    with killed_restore(backup, tmp_path, "kill -9 $PPID") as copy:
         again = run("store", "restore", backup, *copy.chosen())
         assert again.returncode == 0, again.stderr
         assert is_marked(copy.store)
-        assert copy.store.rows("SELECT count(*) FROM pg_tables WHERE tablename = 'restoring'") \
-            == [["0"]]
-    finally:
-        copy.discard()
+        assert copy.store.rows("SELECT count(*) FROM pg_tables WHERE tablename = 'restoring'") == [["0"]]
 
 
 @on_sqlite
