@@ -330,8 +330,8 @@ TEST_CASE(failures_of_a_query_are_logged)
 	world.fails = true;
 	assert_true(clock_start_query(&service, &goes_on, &pause_us));
 	assert_int_equal(logged.count, AUTHORITIES);
-	assert_string_equal(told.event, "authority_failed");
-	assert_string_equal(told.fields, "authority=one reason=HTTP 401 ");
+	assert_string_equal(logged.event, "authority_failed");
+	assert_string_equal(logged.fields, "authority=one reason=HTTP 401 ");
 }
 
 TEST_CASE(its_refusals_are_no_chains_fault)
