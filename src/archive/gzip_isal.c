@@ -2,22 +2,10 @@
 #include "archive/gzip_codec.h"
 
 #ifdef LIBISAL
-#include <isa-l.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/library.h"
-
-#define ALL(FUNCTION)                                                                              \
-	FUNCTION(uint32_t, crc32_gzip_refl, (uint32_t crc, const unsigned char *data, uint64_t size),  \
-	         (crc, data, size))                                                                    \
-	FUNCTION(void, isal_deflate_init, (struct isal_zstream * stream), (stream))                    \
-	FUNCTION(int, isal_deflate, (struct isal_zstream * stream), (stream))
-
-LIBRARY_FUNCTIONS(ALL)
-
-static const struct library_function functions[] = {ALL(LIBRARY_ROW)};
-static struct library libisal = {LIBISAL, functions, sizeof functions / sizeof *functions, false};
+#include "libisal.h"
 
 struct isal {
 	struct isal_zstream stream;
@@ -71,7 +59,7 @@ static bool loaded;
 
 static void load(void)
 {
-	loaded = library_load(&libisal, NULL) == OK;
+	loaded = libisal_load(NULL) == OK;
 }
 
 const struct gzip_codec *gzip_isal(void)

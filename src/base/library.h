@@ -2,21 +2,14 @@
  * the startup time and memory of a process, and most commands and the signing process need none of
  * them.
  *
- * A folder that uses such a library has a file named after it, with a table of the functions that
- * it calls:
- *
- *     #define FUNCTIONS(FUNCTION)                                        \
- *         FUNCTION(CURL *, curl_easy_init, (void), ())                   \
- *         FUNCTION(void, curl_easy_cleanup, (CURL * easy), (easy))
- *     LIBRARY_FUNCTIONS(FUNCTIONS)
- *
- * LIBRARY_FUNCTIONS defines these functions as the library's header declares them; each forwards to
- * the library. Callers use them as usual, after library_load. A call without a loaded library is a
- * programming error and terminates the process. */
+ * A folder that uses such a library has a list of the functions that it calls, libNAME.txt, from
+ * which scripts/forwarders makes libNAME.h and libNAME.c. These define the functions as the
+ * library's header declares them; each forwards to the library. Callers use them as usual, after
+ * libNAME_load. A call without a loaded library is a programming error and terminates the
+ * process. */
 #ifndef BASE_LIBRARY_H
 #define BASE_LIBRARY_H
 
-#include <assert.h>
 #include <stdatomic.h>
 
 #include "base/error.h"
@@ -36,16 +29,5 @@ struct library {
 /* Loads the library on the first call. Any thread may call, any number of times. ERR_UNAVAILABLE
  * with the cause: the library is missing or lacks a function. */
 int library_load(struct library *library, struct error *error) MUST_CHECK;
-
-#define LIBRARY_POINTER(type, name, parameters, arguments) static __typeof__(name) *name##_loaded;
-#define LIBRARY_CALL(type, name, parameters, arguments)                                            \
-	type name parameters                                                                           \
-	{                                                                                              \
-		assert(name##_loaded);                                                                     \
-		return name##_loaded arguments;                                                            \
-	}
-#define LIBRARY_ROW(type, name, parameters, arguments) {#name, (void **)&name##_loaded},
-
-#define LIBRARY_FUNCTIONS(FUNCTIONS) FUNCTIONS(LIBRARY_POINTER) FUNCTIONS(LIBRARY_CALL)
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
-#include "console/libfido2.h"
+#include "libfido2.h"
 
 #define CLIENT_DATA_MEMORY ((size_t)64 * 1024)
 #define HEAD_SIZE 37 /* authenticator data: relying party hash, flags, counter */

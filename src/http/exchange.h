@@ -8,7 +8,6 @@
 #ifndef HTTP_EXCHANGE_H
 #define HTTP_EXCHANGE_H
 
-#include <microhttpd.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 
@@ -23,6 +22,7 @@
 #include "service/event_body.h"
 #include "service/interface.h"
 #include "service/service.h"
+#include "libmicrohttpd.h"
 
 struct http_server;
 struct key_lookup;

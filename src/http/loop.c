@@ -15,7 +15,6 @@
 #include "base/thread.h"
 #include "http/http_internal.h"
 #include "http/key_lookup.h"
-#include "http/libmicrohttpd.h"
 #include "http/object_stream.h"
 #include "http/request_head.h"
 
@@ -340,7 +339,7 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
 		{MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
 		/* Before 1.0 the library sends its own refusals of these twice, so request_head.c refuses
 	     * them instead. */
-		{MHD_OPTION_STRICT_FOR_CLIENT, libmicrohttpd_is_lenient() ? 0 : 1, NULL},
+		{MHD_OPTION_STRICT_FOR_CLIENT, head_parser_is_lenient() ? 0 : 1, NULL},
 		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_completed, loop},
 		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)request_connection, loop},

@@ -4,7 +4,6 @@
 #ifndef HTTP_LOOP_H
 #define HTTP_LOOP_H
 
-#include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,6 +12,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "http/clients.h"
+#include "libmicrohttpd.h"
 
 /* Maximum number of waiting connections that are kept instead of suspended. The library treats a
  * kept connection as ready and calls its handler on every run. Up to this number, and for 100 ms,

@@ -6,10 +6,9 @@
 #ifndef HTTP_OBJECT_STREAM_H
 #define HTTP_OBJECT_STREAM_H
 
-#include <microhttpd.h>
-
 #include "http/exchange.h"
 #include "http/route.h"
+#include "libmicrohttpd.h"
 
 struct object_stream;
 

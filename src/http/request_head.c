@@ -1,12 +1,17 @@
 #include "http/request_head.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <strings.h>
 
 #include "http/credential.h"
 #include "http/header.h"
 #include "http/http_internal.h"
-#include "http/libmicrohttpd.h"
+
+bool head_parser_is_lenient(void)
+{
+	return atoi(MHD_get_version()) < 1;
+}
 
 /* ---- before the library parses the head ---- */
 
@@ -124,7 +129,7 @@ static void read_length(struct head *head, struct slice value)
  * of the coding; they would wait for the end of the connection. */
 static void read_coding(struct head *head, struct slice value, struct slice whole)
 {
-	bool misread = libmicrohttpd_is_lenient() && whole.size != value.size;
+	bool misread = head_parser_is_lenient() && whole.size != value.size;
 	if (head->chunked || misread || !header_name_is(value, "chunked"))
 		find_fault(head, MSG_HTTP_FRAMING);
 	head->chunked = true;
@@ -235,7 +240,7 @@ static enum MHD_Result read_line(void *context, enum MHD_ValueKind kind, const c
 	struct slice whole = slice_make(value_data ? value_data : "", value_size);
 	struct slice value = header_trim(whole);
 	head->lines++;
-	if (libmicrohttpd_is_lenient())
+	if (head_parser_is_lenient())
 		follow_line(head, name, value_data, value_size);
 	if (!header_is_token(name) || !header_is_text(value))
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
@@ -291,12 +296,12 @@ void request_head_read(struct exchange *exchange, const char *method, const char
 	struct head *head = &exchange->head;
 	size_t size = head_size(exchange);
 	head->line_end = version + strlen(version);
-	if (libmicrohttpd_is_lenient() && version != head->target_end + 1)
+	if (head_parser_is_lenient() && version != head->target_end + 1)
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
 	if (!is_valid_target(exchange))
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
 	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, read_line, exchange);
-	if (libmicrohttpd_is_lenient() && head->line_end + 4 != method + size)
+	if (head_parser_is_lenient() && head->line_end + 4 != method + size)
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
 	check_framing(head, method, version);
 	disable_continue(exchange);

@@ -26,6 +26,8 @@ _Static_assert(CONNECTION_MEMORY >=
 _Static_assert(ANSWER_HEAD_MAX >= 4096 + sizeof HSTS_NAME + sizeof HSTS_VALUE + 2,
                "the answer head has space for the HSTS header");
 
+/* Returns whether libmicrohttpd is older than 1.0 and accepts heads that RFC 9112 forbids. */
+bool head_parser_is_lenient(void);
 /* Handles the request line: prevents the library from storing each parameter and cookie, and sets
  * path and query. `uri` is the library's buffer before the library parses it. False without
  * memory. */

@@ -11,8 +11,8 @@
 #include "base/epoch.h"
 #include "base/log.h"
 #include "http/http_internal.h"
-#include "http/libmicrohttpd.h"
 #include "http/listen.h"
+#include "http/request_head.h"
 #include "http/tls_files.h"
 
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
@@ -43,7 +43,7 @@ bool http_needs_proxy(const char *text, struct error *error)
 {
 	struct error ignored = {0};
 	if (listen_is_inherited("public") || listen_is_loopback(text) || libmicrohttpd_load(&ignored) ||
-	    !libmicrohttpd_is_lenient())
+	    !head_parser_is_lenient())
 		return false;
 	set_lenient_error(error);
 	return true;
@@ -55,7 +55,7 @@ static void warn_if_lenient(const struct http_server *server)
 	bool is_local = listen_is_inherited("public")
 	                    ? listen_is_bound_to_loopback(server->listen_descriptor)
 	                    : listen_is_loopback(server->service->settings->service_listen);
-	if (is_local || !libmicrohttpd_is_lenient())
+	if (is_local || !head_parser_is_lenient())
 		return;
 	set_lenient_error(&error);
 	log_warning("http_library_lenient", "setting", "service.listen", "cause",

@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "http/gnutls.h"
+#include "libgnutls.h"
 #include "http/http_internal.h"
 #include "http/tls_files.h"
 

@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "http/libmicrohttpd.h"
+#include "libmicrohttpd.h"
 #include "http/server.h"
 
 struct client;

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -164,7 +165,10 @@ static void generation_free(struct tls_generation *generation)
 {
 	if (generation->credentials)
 		gnutls_certificate_free_credentials(generation->credentials);
-	gnutls_wipe(&generation->ticket_key);
+	if (generation->ticket_key.data) {
+		explicit_bzero(generation->ticket_key.data, generation->ticket_key.size);
+		gnutls_free(generation->ticket_key.data);
+	}
 	free(generation);
 }
 
@@ -256,7 +260,7 @@ int tls_read(const struct settings *settings, enum http_listener listener,
 	if (!key)
 		return OK;
 	*ret_setting = input.names->certificate;
-	int result = gnutls_load(error);
+	int result = libgnutls_load(error);
 	struct tls_generation *generation = result ? NULL : calloc(1, sizeof *generation);
 	if (!generation)
 		return result ? result : ERR_NO_MEMORY;

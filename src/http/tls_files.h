@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "http/gnutls.h"
+#include "libgnutls.h"
 #include "http/server.h"
 
 struct tls_generation {

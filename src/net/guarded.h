@@ -5,7 +5,7 @@
 #define NET_GUARDED_H
 
 #include "net/address_kind.h"
-#include "net/libcurl.h"
+#include "libcurl.h"
 
 /* The sockets of one exchange. */
 struct guarded_sockets {

@@ -6,10 +6,10 @@
 #ifndef DB_POSTGRES_POSTGRES_INTERNAL_H
 #define DB_POSTGRES_POSTGRES_INTERNAL_H
 
-#include <libpq-fe.h>
 #include <pthread.h>
 
 #include "db/db_driver.h"
+#include "libpq.h"
 
 #define QUERIES_MAX 1024 /* statements of a connection, per variant */
 #define PARAMETERS_MAX 31
@@ -179,11 +179,6 @@ void pg_roll_back(struct pg_connection *connection);
  * change. */
 #define PG_WRITER_LOCK "4841921623071"
 extern const char pg_lock_writer[];
-
-/* ---- libpq.c ---- */
-
-/* Loads libpq. Call it before any libpq function (base/library.h). */
-int libpq_load(struct error *error) MUST_CHECK;
 
 /* ---- postgres_link.c: a connection to the server ---- */
 

@@ -1,15 +1,11 @@
 /* Libraries that are loaded at first use: only once, and with a cause when they cannot be
  * loaded. */
-#include <math.h>
 
 #include "testing.h"
 #include "base/library.h"
 
-#define ALL(FUNCTION) FUNCTION(double, hypot, (double a, double b), (a, b))
-
-LIBRARY_FUNCTIONS(ALL)
-
-static const struct library_function functions[] = {ALL(LIBRARY_ROW)};
+static double (*hypot_loaded)(double x, double y);
+static const struct library_function functions[] = {{"hypot", (void **)&hypot_loaded}};
 
 TEST_CASE(test_called)
 {
@@ -18,8 +14,7 @@ TEST_CASE(test_called)
 	volatile double three = 3;
 	assert_null(hypot_loaded);
 	assert_int_equal(library_load(&library, &error), OK);
-	assert_ptr_not_equal(hypot_loaded, hypot);
-	assert_true(hypot(three, 4) == 5);
+	assert_true(hypot_loaded(three, 4) == 5);
 	assert_int_equal(library_load(&library, NULL), OK);
 }
 
