@@ -72,7 +72,7 @@ void admin_put(struct json_writer *out, const void *record, const struct member 
 #define ADMIN_PUT(out, record, ...)                                                                \
 	admin_put(                                                                                     \
 		out, record,                                                                               \
-		(const struct member[]){MEMBERS_OF(PLAIN_MEMBER, __typeof__(*(record)), __VA_ARGS__){0}})
+		(const struct member[]){FOR_EACH(PLAIN_MEMBER, __typeof__(*(record)), __VA_ARGS__){0}})
 /* Begins a list and writes the members of each of its items with the expression `put`, in which
  * `item` points to the item. */
 #define ADMIN_PUT_LIST(out, list, item, put)                                                       \

@@ -1,8 +1,5 @@
 /* Descriptions of the members of a record, so that one function can read or write any record: the
- * store fills members from the columns of a row, and the administration writes them as JSON.
- *
- * MEMBERS_OF(EACH, struct account_record, name, balance) expands to EACH(struct account_record,
- * name) EACH(struct account_record, balance), for up to 81 members. */
+ * store fills members from the columns of a row, and the administration writes them as JSON. */
 #ifndef BASE_MEMBERS_H
 #define BASE_MEMBERS_H
 
@@ -12,6 +9,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/for_each.h"
 
 /* The type of the member determines its kind. */
 enum member_kind {
@@ -49,17 +47,6 @@ struct member {
 	{#member, MEMBER_KIND(((record *)0)->member), offsetof(record, member),                        \
 	 sizeof(((record *)0)->member) +                                                               \
 	 0 * sizeof(char[MEMBER_KIND(((record *)0)->member) <= MEMBER_SHA256 ? -1 : 1])},
-
-#define MEMBERS_OF(each, record, ...) MEMBERS_81(MEMBERS_NEXT(each, record, __VA_ARGS__))
-#define MEMBERS_81(...) MEMBERS_27(MEMBERS_27(MEMBERS_27(__VA_ARGS__)))
-#define MEMBERS_27(...) MEMBERS_9(MEMBERS_9(MEMBERS_9(__VA_ARGS__)))
-#define MEMBERS_9(...) MEMBERS_3(MEMBERS_3(MEMBERS_3(__VA_ARGS__)))
-#define MEMBERS_3(...) MEMBERS_1(MEMBERS_1(MEMBERS_1(__VA_ARGS__)))
-#define MEMBERS_1(...) __VA_ARGS__
-#define MEMBERS_NEXT(each, record, member, ...)                                                    \
-	each(record, member) __VA_OPT__(MEMBERS_AGAIN MEMBERS_NONE (each, record, __VA_ARGS__))
-#define MEMBERS_AGAIN() MEMBERS_NEXT
-#define MEMBERS_NONE ()
 /* clang-format on */
 
 /* Returns whether the member is a time in microseconds: an int64_t whose name ends with "_us". */

@@ -465,6 +465,24 @@ void db_bind_blob(struct db_query *query, const void *data, size_t size)
 		db_bind_null(query);
 }
 
+void db_bind_sha256(struct db_query *query, const struct sha256 *hash)
+{
+	db_bind_blob(query, hash, sizeof *hash);
+}
+
+void db_bind_bytes(struct db_query *query, struct db_bytes bytes)
+{
+	db_bind_blob(query, bytes.bytes.data, bytes.bytes.size);
+}
+
+void db_bind_nullable(struct db_query *query, struct db_nullable value)
+{
+	if (value.is_null)
+		db_bind_null(query);
+	else
+		db_bind_integer(query, value.value);
+}
+
 void db_bind_null(struct db_query *query)
 {
 	driver_of(query)->bind_null(query);

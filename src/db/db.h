@@ -26,7 +26,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/digest.h"
 #include "base/error.h"
+#include "base/for_each.h"
 #include "base/setting.h"
 #include "db/schema.h"
 
@@ -237,7 +239,45 @@ void db_bind_integer(struct db_query *query, int64_t value);
 void db_bind_text(struct db_query *query, struct slice text);
 void db_bind_string(struct db_query *query, const char *text);            /* NULL: NULL */
 void db_bind_blob(struct db_query *query, const void *data, size_t size); /* data NULL: NULL */
+void db_bind_sha256(struct db_query *query, const struct sha256 *hash);   /* NULL: NULL */
 void db_bind_null(struct db_query *query);
+/* Values for db_bind of other types than integers, strings, texts (struct slice) and digests. */
+struct db_bytes {
+	struct slice bytes;
+};
+static inline struct db_bytes db_bytes(struct slice bytes)
+{
+	return (struct db_bytes){bytes};
+}
+struct db_nullable {
+	int64_t value;
+	bool is_null;
+};
+/* Returns the value, or NULL unless there is one. */
+static inline struct db_nullable db_value_if(bool exists, int64_t value)
+{
+	return (struct db_nullable){value, !exists};
+}
+/* Returns the value, or NULL when it is `none`. */
+static inline struct db_nullable db_null_if(int64_t value, int64_t none)
+{
+	return db_value_if(value != none, value);
+}
+void db_bind_bytes(struct db_query *query, struct db_bytes bytes); /* data NULL: NULL */
+void db_bind_nullable(struct db_query *query, struct db_nullable value);
+/* Binds the next parameters, in the order of the values, each by its type. */
+#define db_bind(query, ...)                                                                        \
+	do {                                                                                           \
+		FOR_EACH(DB_BIND_ONE, query, __VA_ARGS__)                                                  \
+	} while (0)
+/* clang-format off */
+#define DB_BIND_ONE(query, value)                                                                  \
+	_Generic((value), bool: db_bind_integer, int: db_bind_integer, unsigned: db_bind_integer,      \
+		long: db_bind_integer, unsigned long: db_bind_integer, long long: db_bind_integer,         \
+		char *: db_bind_string, const char *: db_bind_string, struct slice: db_bind_text,          \
+		struct sha256 *: db_bind_sha256, const struct sha256 *: db_bind_sha256,                    \
+		struct db_bytes: db_bind_bytes, struct db_nullable: db_bind_nullable)(query, value);
+/* clang-format on */
 /* Sends a query whose parameters are bound, so that the server executes it while others are
  * prepared. Several sent queries cost one round trip; each is then stepped as usual. No effect on
  * other engines. */

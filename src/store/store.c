@@ -184,8 +184,7 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret, 
 	int result = db_begin(writer, error);
 	struct db_query *query = db_query(
 		writer, "INSERT INTO settings(name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING");
-	db_bind_string(query, name);
-	db_bind_string(query, text);
+	db_bind(query, name, text);
 	if (!result)
 		result = db_execute(query, NULL, error);
 	query = db_query(writer, "SELECT value FROM settings WHERE name = $1");

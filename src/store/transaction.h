@@ -84,7 +84,7 @@ int row_end(struct row *row, bool found, enum message what, struct slice id, str
 /* Initializes an array of the members that the columns of a row fill, in their order. */
 #define COLUMNS_OF(record, ...)                                                                    \
 	{                                                                                              \
-		MEMBERS_OF(MEMBER, record, __VA_ARGS__)                                                    \
+		FOR_EACH(MEMBER, record, __VA_ARGS__)                                                      \
 	}
 /* Describes how rows become records. Texts that are too long for their member are cut, and times
  * are TIME_NONE for NULL. `complete` reads the columns of members of other types; NULL: none. All

@@ -343,8 +343,7 @@ static int ask_worker(struct db *db, struct reporter *reporter, struct error *er
 	int result = read_coordinator(reader, &own, error);
 	if (!result) {
 		struct db_query *query = db_query(reader, worker_query);
-		db_bind_string(query, reporter->name);
-		db_bind_string(query, worker_question);
+		db_bind(query, reporter->name, worker_question);
 		bool known = db_step(query);
 		answered = known && db_integer(query, ANSWERED) != 0;
 		if (answered)

@@ -266,8 +266,7 @@ static int announce(struct db_connection *writer, const struct db_mark *mark, st
 	if (result)
 		return result;
 	struct db_query *query = db_query(writer, "INSERT INTO " DB_RESTORING " VALUES ($1, $2)");
-	db_bind_string(query, mark->name);
-	db_bind_string(query, mark->value);
+	db_bind(query, mark->name, mark->value);
 	return db_execute(query, NULL, error);
 }
 
@@ -291,8 +290,7 @@ static int confirm(struct db_connection *writer, const struct db_mark *mark, str
 	struct db_query *query =
 		db_query(writer, "INSERT INTO settings (name, value) VALUES ($1, $2)"
 	                     " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
-	db_bind_string(query, mark->name);
-	db_bind_string(query, mark->value);
+	db_bind(query, mark->name, mark->value);
 	result = db_execute(query, NULL, error);
 	return result ? result : call_off(writer, mark, error);
 }

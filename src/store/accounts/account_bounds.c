@@ -41,9 +41,7 @@ int count_certifications_of_day(struct db_connection *connection, int64_t accoun
 		db_query(connection, "SELECT CAST(COALESCE(SUM(requested), 0) AS BIGINT)"
 	                         " FROM daily_certifications"
 	                         " WHERE account = $1 AND day = $2 AND chain % 2 = $3");
-	db_bind_integer(query, account);
-	db_bind_integer(query, time_day(at_us));
-	db_bind_integer(query, MODE_LIVE);
+	db_bind(query, account, time_day(at_us), MODE_LIVE);
 	return read_number(query, ret, error);
 }
 

@@ -16,15 +16,6 @@
 	" unpaid_limit, bound_rate, bound_channels, bound_keys, bound_certifications, bound_stored_bytes, account) " numbered \
 	" RETURNING account"
 
-/* 0: the general setting at the time of use. */
-static void bind_bound(struct db_query *query, int64_t bound)
-{
-	if (bound)
-		db_bind_integer(query, bound);
-	else
-		db_bind_null(query);
-}
-
 static int insert_account(struct db_connection *connection, const struct account_record *given,
                           const char *account_id, int64_t now_us, int64_t *ret_account,
                           struct error *error)
@@ -42,19 +33,11 @@ static int insert_account(struct db_connection *connection, const struct account
 			: db_query(connection,
 	                   INSERTED("SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,"
 	                            " COALESCE(MAX(account), 0) + 1 FROM accounts"));
-	db_bind_string(query, account_id);
-	db_bind_string(query, given->name);
-	db_bind_string(query, given->email);
-	db_bind_string(query, given->language == LANGUAGE_SPANISH ? "es" : "en");
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, now_us - now_us % US_PER_DAY);
-	bind_bound(query, given->rate_live);
-	db_bind_integer(query, given->unpaid_limit);
-	bind_bound(query, given->bounds.rate);
-	bind_bound(query, given->bounds.channels);
-	bind_bound(query, given->bounds.keys);
-	bind_bound(query, given->bounds.certifications);
-	bind_bound(query, given->bounds.stored_bytes);
+	db_bind(query, account_id, given->name, given->email,
+	        given->language == LANGUAGE_SPANISH ? "es" : "en", now_us, now_us - now_us % US_PER_DAY,
+	        db_null_if(given->rate_live, 0), given->unpaid_limit, db_null_if(given->bounds.rate, 0),
+	        db_null_if(given->bounds.channels, 0), db_null_if(given->bounds.keys, 0),
+	        db_null_if(given->bounds.certifications, 0), db_null_if(given->bounds.stored_bytes, 0));
 	if (sharded)
 		db_bind_integer(query, number);
 	*ret_account = db_step(query) ? db_integer(query, 0) : 0;
@@ -157,8 +140,7 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
 	time_day_key(now_us, day);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, ACCOUNT_COLUMNS " WHERE a.account = $2")};
-	db_bind_string(row.query, day);
-	db_bind_integer(row.query, account);
+	db_bind(row.query, day, account);
 	struct account_record record;
 	result = end_read(connection, row_find(&row, &account_type, &record, MSG_STORE_NO_ACCOUNT,
 	                                       account_id, error));
@@ -226,9 +208,7 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 	struct row row = {
 		.arena = arena,
 		.query = routing_query(connection, &of, LISTED(""), LISTED(WORK_ACCOUNTS("a", "$4")))};
-	db_bind_string(row.query, day);
-	db_bind_integer(row.query, after_number);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, day, after_number, limit + 1);
 	shard_work_bind(row.query, &of);
 	struct account_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &account_type, LIST_OF(&list), limit, error));
@@ -272,23 +252,14 @@ static int change_account(struct db_connection *connection, struct slice account
 		" bound_stored_bytes = CASE WHEN $15 < 0 THEN bound_stored_bytes"
 		" WHEN $15 = 0 THEN NULL ELSE $15 END,"
 		" disabled = CASE WHEN $8 < 0 THEN disabled ELSE $8 END WHERE account = $1");
-	db_bind_integer(query, account);
-	db_bind_string(query, change->name);
-	db_bind_string(query, change->email);
-	db_bind_string(query, change->language < 0                   ? NULL
-	                      : change->language == LANGUAGE_SPANISH ? "es"
-	                                                             : "en");
-	db_bind_integer(query, change->rate_live);
-	db_bind_integer(query, change->unpaid_limit);
-	db_bind_integer(query, change->suspended);
-	db_bind_integer(query, change->disabled);
-	db_bind_integer(query, now_us - now_us % US_PER_DAY);
-	db_bind_integer(query, change->passkeys_required);
-	db_bind_integer(query, change->bounds.rate);
-	db_bind_integer(query, change->bounds.channels);
-	db_bind_integer(query, change->bounds.keys);
-	db_bind_integer(query, change->bounds.certifications);
-	db_bind_integer(query, change->bounds.stored_bytes);
+	db_bind(query, account, change->name, change->email,
+	        change->language < 0                   ? NULL
+	        : change->language == LANGUAGE_SPANISH ? "es"
+	                                               : "en",
+	        change->rate_live, change->unpaid_limit, change->suspended, change->disabled,
+	        now_us - now_us % US_PER_DAY, change->passkeys_required, change->bounds.rate,
+	        change->bounds.channels, change->bounds.keys, change->bounds.certifications,
+	        change->bounds.stored_bytes);
 	return db_execute(query, NULL, error);
 }
 
@@ -340,12 +311,9 @@ int store_list_credits(struct store *store, const struct credit_filter *filter, 
 	                      " ON c.account = e.account AND c.channel = e.chain / 2"
 	                      " WHERE e.account = $1 AND e.number < $2 AND ($3 = '' OR e.kind = $3)"
 	                      " AND e.at >= $4 AND e.at < $5 ORDER BY e.number DESC LIMIT $6")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, filter->before ? filter->before : INT64_MAX);
-	db_bind_text(row.query, filter->kind);
-	db_bind_integer(row.query, filter->since_us == TIME_NONE ? 0 : filter->since_us);
-	db_bind_integer(row.query, filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us);
-	db_bind_integer(row.query, filter->limit + 1);
+	db_bind(row.query, account, filter->before ? filter->before : INT64_MAX, filter->kind,
+	        filter->since_us == TIME_NONE ? 0 : filter->since_us,
+	        filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us, filter->limit + 1);
 	struct credit_list list = {0};
 	result =
 		end_read(connection, row_list(&row, &credit_type, LIST_OF(&list), filter->limit, error));

@@ -3,14 +3,6 @@
 #include "store/accounts/accounts.h"
 #include "store/transaction.h"
 
-static void bind_time(struct db_query *query, int64_t time_us)
-{
-	if (time_us == TIME_NONE)
-		db_bind_null(query);
-	else
-		db_bind_integer(query, time_us);
-}
-
 static int insert_key(struct db_connection *connection, struct slice channel_id,
                       const struct key_record *record, const struct sha256 *key_hash, int64_t most,
                       struct error *error)
@@ -25,15 +17,9 @@ static int insert_key(struct db_connection *connection, struct slice channel_id,
 		connection, "INSERT INTO api_keys (account, channel, key, key_id, key_hash, last_four,"
 					" mode, name, created_at, expires_at) SELECT $1, $2, COALESCE(MAX(key), 0) + 1,"
 					" $3, $4, $5, $6, $7, $8, $9 FROM api_keys");
-	db_bind_integer(query, account);
-	db_bind_integer(query, channel);
-	db_bind_string(query, record->key_id);
-	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
-	db_bind_string(query, record->last_four);
-	db_bind_string(query, mode_text(record->mode));
-	db_bind_string(query, record->name);
-	db_bind_integer(query, record->created_at_us);
-	bind_time(query, record->expires_at_us);
+	db_bind(query, account, channel, record->key_id, key_hash, record->last_four,
+	        mode_text(record->mode), record->name, record->created_at_us,
+	        db_null_if(record->expires_at_us, TIME_NONE));
 	return db_execute(query, NULL, error);
 }
 
@@ -102,10 +88,7 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 	                      " AND v.channel = c.channel AND v.version = c.config_version"
 	                      " LEFT JOIN key_last_use u ON u.account = a.account AND u.key = k.key"
 	                      " ORDER BY k.key")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, channel);
-	db_bind_integer(row.query, after_key);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, account, channel, after_key, limit + 1);
 	struct key_list list = {0};
 	result = end_read(connection, row_list(&row, &key_type, LIST_OF(&list), limit, error));
 	if (!result)
@@ -130,8 +113,7 @@ static int expire_key(struct db_connection *connection, struct slice key_id, int
 		return result;
 	struct db_query *query =
 		db_query(connection, "UPDATE api_keys SET expires_at = $2 WHERE key_id = $1");
-	db_bind_text(query, key_id);
-	bind_time(query, expires_at_us);
+	db_bind(query, key_id, db_null_if(expires_at_us, TIME_NONE));
 	return db_execute(query, NULL, error);
 }
 
@@ -151,9 +133,7 @@ int store_revoke_key(struct store *store, struct slice key_id, const char *reaso
 	                                  " CASE WHEN revoked_at IS NULL THEN $3 ELSE revoked_for END,"
 	                                  " revoked_at = COALESCE(revoked_at, $2)"
 	                                  " WHERE key_id = $1 RETURNING revoked_at")};
-	db_bind_text(row.query, key_id);
-	db_bind_integer(row.query, now_us);
-	db_bind_string(row.query, reason);
+	db_bind(row.query, key_id, now_us, reason);
 	bool found = db_step(row.query);
 	int64_t revoked_at_us = found ? db_integer(row.query, 0) : 0;
 	int result =

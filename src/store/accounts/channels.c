@@ -57,14 +57,6 @@ static bool read_key_row(struct db_connection *reader, const struct sha256 *key_
 	return found;
 }
 
-static void bind_time(struct db_query *query, int64_t time_us)
-{
-	if (time_us == TIME_NONE)
-		db_bind_null(query);
-	else
-		db_bind_integer(query, time_us);
-}
-
 /* The digest alone does not determine a shard. With shards, the row of the key, which is on no
  * shard, is read first, and the rest on the shard of its account. Returns NULL when there is no
  * such key or a read failed. */
@@ -79,13 +71,8 @@ static struct db_query *ask_key(struct db_connection *reader, const struct sha25
 	if (!read_key_row(reader, key_hash, &row) || db_check_reachable(reader, row.account, NULL))
 		return NULL;
 	struct db_query *query = db_query(reader, KEY_OF_CHANNEL);
-	db_bind_integer(query, row.account);
-	db_bind_integer(query, row.channel);
-	db_bind_integer(query, row.key);
-	db_bind_string(query, row.key_id);
-	db_bind_string(query, row.mode);
-	bind_time(query, row.revoked_at_us);
-	bind_time(query, row.expires_at_us);
+	db_bind(query, row.account, row.channel, row.key, row.key_id, row.mode,
+	        db_null_if(row.revoked_at_us, TIME_NONE), db_null_if(row.expires_at_us, TIME_NONE));
 	db_send(query); /* sent while `row` is still valid */
 	return query;
 }
@@ -145,8 +132,7 @@ static int read_configs(struct db_connection *reader, struct arena *arena, struc
 {
 	struct db_query *query =
 		db_query(reader, "SELECT config_version FROM channels WHERE account = $1 AND channel = $2");
-	db_bind_integer(query, channel->account);
-	db_bind_integer(query, channel->channel);
+	db_bind(query, channel->account, channel->channel);
 	int64_t last = db_step(query) ? db_integer(query, 0) : 0;
 	int result = db_end(query, error);
 	if (result)
@@ -162,10 +148,7 @@ static int read_configs(struct db_connection *reader, struct arena *arena, struc
 	                         "supplementary_info, config_hash FROM channel_configs "
 	                         "WHERE account = $1 AND channel = $2 AND version >= $3 "
 	                         "ORDER BY version LIMIT $4");
-	db_bind_integer(query, channel->account);
-	db_bind_integer(query, channel->channel);
-	db_bind_integer(query, first);
-	db_bind_integer(query, (int64_t)count);
+	db_bind(query, channel->account, channel->channel, first, (int64_t)count);
 	while (channel->config_count < count && db_step(query)) {
 		struct channel_config *config = &channel->configs[channel->config_count++];
 		config->facts = (struct config_facts){
@@ -198,8 +181,7 @@ int store_get_channel_versions(struct store *store, int64_t account, int64_t cha
 		db_query(reader, "SELECT channel_id, account_id "
 	                     "FROM channels JOIN accounts ON accounts.account = channels.account "
 	                     "WHERE channels.account = $1 AND channel = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, channel);
+	db_bind(query, account, channel);
 	bool present = db_step(query);
 	if (present) {
 		store_copy_id(found.channel_id, db_text(query, 0));

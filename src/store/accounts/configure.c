@@ -41,16 +41,9 @@ static int insert_config(struct db_connection *connection, int64_t account, int6
 		connection, "INSERT INTO channel_configs (account, channel, version, sealed_at, modality,"
 					" name, description, declarant, supplementary_info, config_hash)"
 					" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
-	db_bind_integer(query, account);
-	db_bind_integer(query, channel);
-	db_bind_integer(query, facts->version);
-	db_bind_integer(query, facts->sealed_at_us);
-	db_bind_string(query, modality_text(facts->modality));
-	db_bind_string(query, facts->name);
-	db_bind_string(query, facts->description);
-	db_bind_string(query, facts->declarant);
-	db_bind_string(query, facts->supplementary_info);
-	db_bind_blob(query, hash.bytes, SHA256_SIZE);
+	db_bind(query, account, channel, facts->version, facts->sealed_at_us,
+	        modality_text(facts->modality), facts->name, facts->description, facts->declarant,
+	        facts->supplementary_info, &hash);
 	return db_execute(query, NULL, error);
 }
 
@@ -70,10 +63,7 @@ static int insert_chain(struct db_connection *connection, int64_t account, int64
 	struct db_query *query =
 		db_query(connection, "INSERT INTO chains (account, chain, created_at, genesis_hash,"
 	                         " last_chain_hash) VALUES ($1, $2, $3, $4, $4)");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain_number(channel, mode));
-	db_bind_integer(query, now_us);
-	db_bind_blob(query, genesis.bytes, SHA256_SIZE);
+	db_bind(query, account, chain_number(channel, mode), now_us, &genesis);
 	return db_execute(query, NULL, error);
 }
 
@@ -95,9 +85,7 @@ static int insert_channel(struct db_connection *connection, int64_t account, con
 			: db_query(
 				  connection,
 				  INSERTED("SELECT $1, $2, $3, COALESCE(MAX(channel), 0) + 1, 1 FROM channels"));
-	db_bind_integer(query, account);
-	db_bind_string(query, channel_id);
-	db_bind_integer(query, now_us);
+	db_bind(query, account, channel_id, now_us);
 	if (sharded)
 		db_bind_integer(query, number);
 	*ret_channel = db_step(query) ? db_integer(query, 0) : 0;
@@ -211,9 +199,7 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 		return end_read(connection, result);
 	struct row row = {.arena = arena,
 	                  .query = routing_query(connection, &of, LISTED(""), LISTED(OF_EACH("$4")))};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, after_channel);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, account, after_channel, limit + 1);
 	shard_work_bind(row.query, &of);
 	struct channel_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &channel_type, LIST_OF(&list), limit, error));
@@ -243,8 +229,7 @@ static int load_config(struct db_connection *connection, int64_t account, int64_
 	                             " FROM channels c JOIN channel_configs v ON v.account = c.account"
 	                             " AND v.channel = c.channel AND v.version = c.config_version"
 	                             " WHERE c.account = $1 AND c.channel = $2")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, channel);
+	db_bind(row.query, account, channel);
 	bool found = db_step(row.query);
 	if (found) {
 		*ret = (struct config_state){.facts = {.version = db_integer(row.query, 0),
@@ -300,9 +285,7 @@ static int check_day(struct db_connection *connection, int64_t account, int64_t 
 	struct db_query *query =
 		db_query(connection, "SELECT sealed_at FROM channel_configs WHERE account = $1"
 	                         " AND channel = $2 AND version = $3");
-	db_bind_integer(query, account);
-	db_bind_integer(query, channel);
-	db_bind_integer(query, facts->version - CONFIG_VERSIONS_PER_DAY);
+	db_bind(query, account, channel, facts->version - CONFIG_VERSIONS_PER_DAY);
 	int64_t former_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
 	int result = db_end(query, error);
 	if (result || day_has_room(facts->sealed_at_us, former_us))
@@ -343,9 +326,7 @@ static int configure_channel(struct db_connection *connection, struct slice chan
 		return result;
 	struct db_query *query = db_query(
 		connection, "UPDATE channels SET config_version = $3 WHERE account = $1 AND channel = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, channel);
-	db_bind_integer(query, facts->version);
+	db_bind(query, account, channel, facts->version);
 	return db_execute(query, NULL, error);
 }
 
@@ -375,9 +356,7 @@ int store_suspend_channel(struct store *store, struct slice channel_id, bool sus
 	if (!result) {
 		struct db_query *query = db_query(
 			connection, "UPDATE channels SET suspended = $3 WHERE account = $1 AND channel = $2");
-		db_bind_integer(query, account);
-		db_bind_integer(query, channel);
-		db_bind_integer(query, suspended);
+		db_bind(query, account, channel, suspended);
 		result = db_execute(query, NULL, error);
 	}
 	return end_write(connection, result, error);

@@ -18,8 +18,7 @@ static int next_idle(struct store *store, int64_t before_us, int64_t after, int6
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(connection, "SELECT account FROM accounts WHERE" IS_IDLE
 	                                              " AND account > $2 ORDER BY account LIMIT 1");
-	db_bind_integer(query, before_us);
-	db_bind_integer(query, after);
+	db_bind(query, before_us, after);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
 	int result = end_read(connection, db_end(query, error));
 	if (!result)
@@ -48,8 +47,7 @@ static int disable(struct db_connection *connection, int64_t account, int64_t be
 {
 	struct db_query *query = db_query(connection, "UPDATE accounts SET disabled = 1 WHERE" IS_IDLE
 	                                              " AND account = $2 RETURNING active_at");
-	db_bind_integer(query, before_us);
-	db_bind_integer(query, account);
+	db_bind(query, before_us, account);
 	*ret_disabled = db_step(query);
 	int64_t active_us = *ret_disabled ? db_integer(query, 0) : 0;
 	int result = db_execute(query, NULL, error);

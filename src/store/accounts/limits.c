@@ -61,17 +61,8 @@ static int insert_limit(struct db_connection *connection, const struct limit_tar
 	struct db_query *query = db_query(
 		connection, "INSERT INTO consumption_limits (account, limit_id, channel, key, period,"
 					" max_events, action, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
-	db_bind_integer(query, target->account);
-	db_bind_string(query, limit_id);
-	db_bind_integer(query, target->channel);
-	if (target->key)
-		db_bind_integer(query, target->key);
-	else
-		db_bind_null(query);
-	db_bind_string(query, period_text(period));
-	db_bind_integer(query, max_events);
-	db_bind_string(query, block ? "block" : "warn");
-	db_bind_integer(query, now_us);
+	db_bind(query, target->account, limit_id, target->channel, db_null_if(target->key, 0),
+	        period_text(period), max_events, block ? "block" : "warn", now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -177,13 +168,7 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 				: db_query(connection,
 	                       EACH_DAY LIMITS("days CROSS JOIN daily_usage u WHERE u.day = number",
 	                                       "number", ""))};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, channel);
-	db_bind_integer(row.query, time_day(now_us));
-	db_bind_integer(row.query, first);
-	db_bind_text(row.query, after);
-	db_bind_integer(row.query, limit + 1);
-	db_bind_integer(row.query, last);
+	db_bind(row.query, account, channel, time_day(now_us), first, after, limit + 1, last);
 	shard_work_bind(row.query, &of);
 	struct limit_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &limit_type, LIST_OF(&list), limit, error));
@@ -220,8 +205,7 @@ static int refuse_same_threshold(struct db_connection *connection, int64_t accou
 {
 	struct db_query *query = db_query(connection, "SELECT threshold_id FROM balance_thresholds"
 	                                              " WHERE account = $1 AND credits = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, credits);
+	db_bind(query, account, credits);
 	char other[ID_SIZE];
 	bool found = db_step(query);
 	if (found)
@@ -255,9 +239,7 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 			connection, "INSERT INTO balance_thresholds (account, threshold_id, credits, armed)"
 						" SELECT account, $2, $3, CASE WHEN balance > $3 THEN 1 ELSE 0 END"
 						" FROM accounts WHERE account = $1");
-		db_bind_integer(query, account);
-		db_bind_string(query, threshold_id);
-		db_bind_integer(query, credits);
+		db_bind(query, account, threshold_id, credits);
 		result = db_execute(query, NULL, error);
 	}
 	audit_add_created(connection, "threshold_id", threshold_id);
@@ -300,9 +282,7 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 		.arena = arena,
 		.query = routing_query(connection, &of, THRESHOLDS(""),
 	                           THRESHOLDS(WORK_ACCOUNTS("t", "$4") WORK_ACCOUNTS("a", "$4")))};
-	db_bind_integer(row.query, account);
-	db_bind_text(row.query, after);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, account, after, limit + 1);
 	shard_work_bind(row.query, &of);
 	struct threshold_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &threshold_type, LIST_OF(&list), limit, error));

@@ -173,8 +173,7 @@ static int check_day(struct db_connection *connection, const struct act *act, st
 	struct db_query *query =
 		db_query(connection, "SELECT at FROM acts WHERE account = $1 AND number > 0 AND number ="
 	                         " (SELECT MAX(number) FROM acts WHERE account = $1) + 1 - $2");
-	db_bind_integer(query, act->account);
-	db_bind_integer(query, act->most_of_day);
+	db_bind(query, act->account, act->most_of_day);
 	int64_t former_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
 	int result = db_end(query, error);
 	if (result || day_has_room(db_now_us(db_of(connection)), former_us))
@@ -397,9 +396,7 @@ int audit_on_user_accounts(struct db_connection *connection, const char *user_id
 	struct db_query *query = db_query(connection, "SELECT account FROM memberships"
 	                                              " WHERE user_id = $1 AND taken_up >= $2"
 	                                              " ORDER BY account LIMIT $3");
-	db_bind_string(query, user_id);
-	db_bind_integer(query, worked_in);
-	db_bind_integer(query, ACCOUNTS_OF_USER_MAX);
+	db_bind(query, user_id, worked_in, ACCOUNTS_OF_USER_MAX);
 	for (act->account_count = 0; db_step(query); act->account_count++)
 		act->accounts[act->account_count] = db_integer(query, 0);
 	return db_end(query, error);
@@ -579,21 +576,14 @@ static int insert_record(struct db_connection *connection, const struct act *act
 		db_query(connection, "INSERT INTO acts (account, number, act_id, at, operation, document,"
 	                         " chain_hash) VALUES ($1, $2, $3, $4, $5, $6, $7)"
 	                         " ON CONFLICT (account, number) DO NOTHING");
-	db_bind_integer(query, act->account);
-	db_bind_integer(query, row_number(act, act->number));
-	db_bind_string(query, act->act_id);
-	db_bind_integer(query, at_us);
-	db_bind_string(query, act->operation);
-	db_bind_text(query, document);
-	db_bind_blob(query, &chain_hash, sizeof chain_hash);
+	db_bind(query, act->account, row_number(act, act->number), act->act_id, at_us, act->operation,
+	        document, &chain_hash);
 	int result = db_execute(query, ret_inserted, error);
 	if (result || !*ret_inserted)
 		return result;
 	query = db_query(connection, "INSERT INTO unsealed_acts (account, chain, number)"
 	                             " VALUES ($1, $2, $3)");
-	db_bind_integer(query, act->account);
-	db_bind_integer(query, act->urgent ? URGENT_AUDIT_CHAIN : AUDIT_CHAIN);
-	db_bind_integer(query, act->number);
+	db_bind(query, act->account, act->urgent ? URGENT_AUDIT_CHAIN : AUDIT_CHAIN, act->number);
 	return db_execute(query, NULL, error);
 }
 

@@ -73,14 +73,10 @@ static struct db_query *ask(struct db_connection *connection, const struct audit
 		                             SEALED("", WANTED BEHIND INNER_FORWARD " LIMIT $8") FORWARD)
 		                  : db_query(connection,
 		                             SEALED("", WANTED BEFORE INNER_BACKWARD " LIMIT $8") BACKWARD);
-	db_bind_integer(query, account);
-	db_bind_integer(query, filter->since_us == TIME_NONE ? 0 : filter->since_us);
-	db_bind_integer(query, filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us);
-	db_bind_text(query, filter->operation.data ? filter->operation : slice_of(""));
-	db_bind_integer(query, place->at_us);
-	db_bind_integer(query, place->account);
-	db_bind_integer(query, place->number);
-	db_bind_integer(query, filter->limit + 1);
+	db_bind(query, account, filter->since_us == TIME_NONE ? 0 : filter->since_us,
+	        filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us,
+	        filter->operation.data ? filter->operation : slice_of(""), place->at_us, place->account,
+	        place->number, filter->limit + 1);
 	shard_work_bind(query, of);
 	return query;
 }

@@ -15,8 +15,7 @@ int form_check(struct db_connection *connection, int64_t account, struct submitt
 		return OK;
 	struct db_query *query = db_query(connection, "SELECT act_id FROM form_numbers"
 	                                              " WHERE account = $1 AND digest = $2");
-	db_bind_integer(query, account);
-	db_bind_blob(query, &form->digest, sizeof form->digest);
+	db_bind(query, account, &form->digest);
 	bool found = db_step(query);
 	*form->act_id = '\0';
 	if (found && !db_is_null(query, 0))
@@ -33,10 +32,7 @@ static int insert(struct db_connection *connection, int64_t account, struct subm
 	struct db_query *query =
 		db_query(connection, "INSERT INTO form_numbers (account, digest, act_id, at)"
 	                         " VALUES ($1, $2, $3, $4) ON CONFLICT (account, digest) DO NOTHING");
-	db_bind_integer(query, account);
-	db_bind_blob(query, &form->digest, sizeof form->digest);
-	db_bind_string(query, act_id);
-	db_bind_integer(query, db_now_us(db_of(connection)));
+	db_bind(query, account, &form->digest, act_id, db_now_us(db_of(connection)));
 	int result = db_execute(query, &inserted, error);
 	if (!result && !inserted)
 		result = form_check(connection, account, form, error);
@@ -50,9 +46,7 @@ int form_keep(struct db_connection *connection, int64_t account, struct submitte
 		return insert(connection, account, form, act_id, error);
 	struct db_query *query = db_query(connection, "UPDATE form_numbers SET act_id = $3"
 	                                              " WHERE account = $1 AND digest = $2");
-	db_bind_integer(query, account);
-	db_bind_blob(query, &form->digest, sizeof form->digest);
-	db_bind_string(query, act_id);
+	db_bind(query, account, &form->digest, act_id);
 	return db_execute(query, NULL, error);
 }
 

@@ -33,9 +33,7 @@ static int check_numbers(struct db_connection *connection,
 	struct db_query *query =
 		db_query(connection, "SELECT 1 FROM certification_numbers WHERE year = $1 AND mode = $2"
 	                         " AND last_number >= $3");
-	db_bind_integer(query, year);
-	db_bind_string(query, mode_text(certification->mode));
-	db_bind_integer(query, CERTIFICATION_NUMBER_MAX);
+	db_bind(query, year, mode_text(certification->mode), CERTIFICATION_NUMBER_MAX);
 	bool full = db_step(query);
 	int result = db_end(query, error);
 	return result || !full ? result : refuse_numbers(year, error);
@@ -50,8 +48,7 @@ static int take_number(struct db_connection *connection, struct certification *c
 	                         " VALUES ($1, $2, 1) ON CONFLICT (year, mode)"
 	                         " DO UPDATE SET last_number = certification_numbers.last_number + 1"
 	                         " RETURNING last_number");
-	db_bind_integer(query, year);
-	db_bind_string(query, mode_text(certification->mode));
+	db_bind(query, year, mode_text(certification->mode));
 	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
 	int result = db_execute(query, NULL, error);
 	if (!result && number > CERTIFICATION_NUMBER_MAX)
@@ -142,9 +139,7 @@ static int count_test(struct db_connection *connection, const struct certificati
 					" ON CONFLICT (account, day) DO UPDATE SET"
 					" certifications = test_usage.certifications + 1"
 					" WHERE test_usage.certifications < $3");
-	db_bind_integer(query, certification->account);
-	db_bind_string(query, day);
-	db_bind_integer(query, TEST_CERTIFICATIONS_PER_DAY);
+	db_bind(query, certification->account, day, TEST_CERTIFICATIONS_PER_DAY);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	return result || changes == 1 ? result : refuse_quota(certification, error);
@@ -158,9 +153,7 @@ static int check_quota(struct db_connection *connection, const struct certificat
 	time_day_key(certification->requested_at_us, day);
 	struct db_query *query = db_query(connection, "SELECT 1 FROM test_usage WHERE account = $1"
 	                                              " AND day = $2 AND certifications >= $3");
-	db_bind_integer(query, certification->account);
-	db_bind_string(query, day);
-	db_bind_integer(query, TEST_CERTIFICATIONS_PER_DAY);
+	db_bind(query, certification->account, day, TEST_CERTIFICATIONS_PER_DAY);
 	bool full = db_step(query);
 	int result = db_end(query, error);
 	return result || !full ? result : refuse_quota(certification, error);
@@ -198,19 +191,6 @@ static int charge(struct db_connection *connection, const struct certification *
 	return result;
 }
 
-static void bind_time(struct db_query *query, int64_t time_us)
-{
-	if (time_us == TIME_NONE)
-		db_bind_null(query);
-	else
-		db_bind_integer(query, time_us);
-}
-
-static void bind_sequence(struct db_query *query, int64_t sequence)
-{
-	bind_time(query, sequence ? sequence : TIME_NONE);
-}
-
 static int insert_certification(struct db_connection *connection,
                                 struct certification *certification, struct error *error)
 {
@@ -222,25 +202,17 @@ static int insert_certification(struct db_connection *connection,
 		" next_attempt_at, idempotency_key, expected_bytes) VALUES ($1, $2, $3, $4, $5,"
 		" 'processing', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
 		" RETURNING certification");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->channel);
-	db_bind_integer(query, certification->chain);
-	db_bind_string(query, certification->certification_id);
-	db_bind_integer(query, certification->key);
-	db_bind_integer(query, certification->requested_at_us);
-	db_bind_string(query, certification->language == LANGUAGE_SPANISH ? "es" : "en");
-	bind_time(query, certification->range.from_us);
-	bind_time(query, certification->range.to_us);
-	bind_sequence(query, certification->range.seq_from);
-	bind_sequence(query, certification->range.seq_to);
-	db_bind_integer(query, certification->first_sequence);
-	db_bind_integer(query, certification->last_sequence);
-	db_bind_string(query, certification->config_versions);
-	db_bind_integer(query, certification->fee);
-	db_bind_string(query, certification->verification_code);
-	db_bind_integer(query, due_at_once_us(connection, certification->requested_at_us));
-	db_bind_string(query, certification->idempotency_key);
-	db_bind_integer(query, certification->expected_bytes);
+	db_bind(query, certification->account, certification->channel, certification->chain,
+	        certification->certification_id, certification->key, certification->requested_at_us,
+	        certification->language == LANGUAGE_SPANISH ? "es" : "en",
+	        db_null_if(certification->range.from_us, TIME_NONE),
+	        db_null_if(certification->range.to_us, TIME_NONE),
+	        db_null_if(certification->range.seq_from, 0),
+	        db_null_if(certification->range.seq_to, 0), certification->first_sequence,
+	        certification->last_sequence, certification->config_versions, certification->fee,
+	        certification->verification_code,
+	        due_at_once_us(connection, certification->requested_at_us),
+	        certification->idempotency_key, certification->expected_bytes);
 	if (db_step(query))
 		certification->certification = db_integer(query, 0);
 	return db_execute(query, NULL, error);
@@ -255,8 +227,7 @@ static int check_open(struct db_connection *connection, const struct certificati
 	struct db_query *query =
 		db_query(connection, "SELECT COUNT(*) FROM certifications WHERE account = $1"
 	                         " AND status = 'processing' AND chain % 2 = $2");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->mode);
+	db_bind(query, certification->account, certification->mode);
 	int64_t open = db_step(query) ? db_integer(query, 0) : 0;
 	int result = db_end(query, error);
 	if (result || open < open_max)
@@ -315,18 +286,14 @@ static int check_key(struct db_connection *connection, const struct certificatio
 	struct db_query *query =
 		db_query(connection, "UPDATE certifications SET idempotency_key = NULL WHERE account = $1"
 	                         " AND chain = $2 AND idempotency_key = $3 AND requested_at <= $4");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->chain);
-	db_bind_string(query, certification->idempotency_key);
-	db_bind_integer(query, certification->requested_at_us - IDEMPOTENCY_KEPT_US);
+	db_bind(query, certification->account, certification->chain, certification->idempotency_key,
+	        certification->requested_at_us - IDEMPOTENCY_KEPT_US);
 	int result = db_execute(query, NULL, error);
 	if (result)
 		return result;
 	query = db_query(connection, "SELECT 1 FROM certifications WHERE account = $1"
 	                             " AND chain = $2 AND idempotency_key = $3");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->chain);
-	db_bind_string(query, certification->idempotency_key);
+	db_bind(query, certification->account, certification->chain, certification->idempotency_key);
 	bool taken = db_step(query);
 	result = db_end(query, error);
 	return result || !taken ? result : error_set(error, ERR_CONFLICT, MSG_NONE, NULL);

@@ -39,12 +39,8 @@ static int find_due_of(struct store *store, const struct certification_claim *cl
 	                  .query = of->all ? db_query(connection, CLAIMABLE("", ""))
 	                                   : db_query(connection, CLAIMABLE(WORK_ACCOUNTS("r", "$7"),
 	                                                                    OF_EACH("$7")))};
-	db_bind_integer(row.query, claim->now_us);
-	db_bind_string(row.query, claim->holder);
-	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
-	db_bind_integer(row.query, claim->account_max);
-	db_bind_string(row.query, claim->node ? claim->node : "");
-	db_bind_integer(row.query, claim->after_account);
+	db_bind(row.query, claim->now_us, claim->holder, CLAIM_RESUMED_MAX, claim->account_max,
+	        claim->node ? claim->node : "", claim->after_account);
 	shard_work_bind(row.query, of);
 	bool found = db_step(row.query);
 	struct certification certification;
@@ -85,12 +81,8 @@ int store_claim_certification(struct store *store, const struct certification_cl
 		connection, "UPDATE certifications SET lease = $3, next_attempt_at = $4,"
 					" attempts = attempts + 1 WHERE account = $1 AND certification = $2"
 					" AND status = 'processing' AND next_attempt_at = $5 AND attempts = $6");
-	db_bind_integer(query, certification.account);
-	db_bind_integer(query, certification.certification);
-	db_bind_string(query, claim->holder);
-	db_bind_integer(query, claim->now_us + claim->lease_us);
-	db_bind_integer(query, seen_us);
-	db_bind_integer(query, certification.attempts);
+	db_bind(query, certification.account, certification.certification, claim->holder,
+	        claim->now_us + claim->lease_us, seen_us, certification.attempts);
 	result = end_write_of_one(connection, query, error); /* no row: another node was faster */
 	if (!result) {
 		certification.attempts++;
@@ -108,11 +100,8 @@ int store_renew_certification(struct store *store, const struct certification *c
 		connection, "UPDATE certifications SET next_attempt_at = $4, progress_permille = $5"
 					" WHERE account = $1 AND certification = $2 AND lease = $3"
 					" AND status = 'processing'");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->certification);
-	db_bind_string(query, holder);
-	db_bind_integer(query, until_us);
-	db_bind_integer(query, progress_permille);
+	db_bind(query, certification->account, certification->certification, holder, until_us,
+	        progress_permille);
 	return end_write(connection, job_claim_update(query, certification->certification_id, error),
 	                 error);
 }
@@ -131,12 +120,8 @@ int store_delay_certification(struct store *store, const struct certification *c
 		" WHEN $6 = 1 THEN own_failures + 1 ELSE 0 END"
 		" WHERE account = $1 AND certification = $2 AND lease = $3"
 		" AND status = 'processing'");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->certification);
-	db_bind_string(query, holder);
-	db_bind_integer(query, delay->next_us);
-	db_bind_string(query, delay->cause);
-	db_bind_integer(query, delay->own_failure);
+	db_bind(query, certification->account, certification->certification, holder, delay->next_us,
+	        delay->cause, delay->own_failure);
 	return end_write(connection, job_claim_update(query, certification->certification_id, error),
 	                 error);
 }
@@ -195,26 +180,16 @@ static int write_document(struct db_connection *connection,
 	int result = shares ? check_shared(connection, certification, document, error) : OK;
 	if (result)
 		return result;
+	const char *language = document->language == LANGUAGE_SPANISH ? "es" : "en";
 	struct db_query *query =
 		db_query(connection, "INSERT INTO issued_files (account, certification, name, kind,"
 	                         " language, object, size_bytes, sha256, shared_object, pieces,"
 	                         " own_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->certification);
-	db_bind_string(query, document->name);
-	db_bind_string(query, kind_texts[document->kind]);
-	db_bind_string(query, document->kind != DOCUMENT_REPORT        ? NULL
-	                      : document->language == LANGUAGE_SPANISH ? "es"
-	                                                               : "en");
-	db_bind_string(query, document->object);
-	db_bind_integer(query, document->size_bytes);
-	db_bind_blob(query, &document->sha256, sizeof document->sha256);
-	db_bind_string(query, shares ? document->shared : NULL);
-	db_bind_string(query, shares ? document->pieces : NULL);
-	if (shares)
-		db_bind_integer(query, document->own_bytes);
-	else
-		db_bind_null(query);
+	db_bind(query, certification->account, certification->certification, document->name,
+	        kind_texts[document->kind], document->kind == DOCUMENT_REPORT ? language : NULL,
+	        document->object, document->size_bytes, &document->sha256,
+	        shares ? document->shared : NULL, shares ? document->pieces : NULL,
+	        db_value_if(shares, document->own_bytes));
 	return db_execute(query, NULL, error);
 }
 
@@ -227,8 +202,7 @@ static int count_stored(struct db_connection *connection, int64_t account,
 		bytes += documents[i].shared[0] ? documents[i].own_bytes : documents[i].size_bytes;
 	struct db_query *query = db_query(
 		connection, "UPDATE accounts SET stored_bytes = stored_bytes + $2 WHERE account = $1");
-	db_bind_integer(query, account);
-	db_bind_integer(query, bytes);
+	db_bind(query, account, bytes);
 	return db_execute(query, NULL, error);
 }
 
@@ -240,10 +214,7 @@ static int complete(struct db_connection *connection, const struct certification
 	                         " progress_permille = 1000, lease = NULL, last_error = NULL"
 	                         " WHERE account = $1 AND certification = $2 AND lease = $3"
 	                         " AND status = 'processing'");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->certification);
-	db_bind_string(query, holder);
-	db_bind_integer(query, issued_at_us);
+	db_bind(query, certification->account, certification->certification, holder, issued_at_us);
 	return job_claim_update(query, certification->certification_id, error);
 }
 
@@ -257,9 +228,7 @@ static int queue_evidence(struct db_connection *connection,
 	struct db_query *query =
 		db_query(connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
 	                         " next_attempt_at, attempts) VALUES ($1, $2, 'first', $3, 0, 0)");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->certification);
-	db_bind_integer(query, now_us);
+	db_bind(query, certification->account, certification->certification, now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -327,12 +296,8 @@ static int fail(struct db_connection *connection, const struct certification *ce
 					" WHERE account = $1 AND certification = $2 AND status = 'processing'"
 					" AND (lease = $3 OR"
 					" (CAST($3 AS TEXT) IS NULL AND (lease IS NULL OR next_attempt_at <= $4)))");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->certification);
-	db_bind_string(query, holder);
-	db_bind_integer(query, now_us);
-	db_bind_string(query, incident_id);
-	db_bind_string(query, cause);
+	db_bind(query, certification->account, certification->certification, holder, now_us,
+	        incident_id, cause);
 	result = job_claim_update(query, certification->certification_id, error)
 		?: write_notice(connection, certification, incident_id, now_us, error)
 		?: count_certification(connection, certification, CERTIFICATION_FAILED, now_us, error);
@@ -370,8 +335,7 @@ static int find_overdue(struct store *store, int64_t before_us, int64_t after,
 	struct row row = {.arena = arena,
 	                  .query = of->all ? db_query(connection, OVERDUE(""))
 	                                   : db_query(connection, OVERDUE(OF_EACH("$3")))};
-	db_bind_integer(row.query, before_us);
-	db_bind_integer(row.query, after);
+	db_bind(row.query, before_us, after);
 	shard_work_bind(row.query, of);
 	return end_read(connection, read_certification(&row, ret, error));
 }

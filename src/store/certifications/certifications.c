@@ -66,9 +66,7 @@ int store_find_certification(struct store *store, int64_t account, int64_t chain
 	                  .query = db_query(connection,
 	                                    CERTIFICATIONS " WHERE c.account = $1 AND c.chain = $2"
 	                                                   " AND c.certification_id = $3")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, chain);
-	db_bind_text(row.query, id);
+	db_bind(row.query, account, chain, id);
 	return end_read(connection, read_certification(&row, ret, error));
 }
 
@@ -88,11 +86,8 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 	};
 	struct row row = {.arena = arena, .query = db_query(connection, queries[page->order])};
 	int64_t before_all = page->order == ORDER_ASCENDING ? 0 : INT64_MAX;
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, chain);
-	db_bind_integer(row.query, page->past ? page->past : before_all);
-	db_bind_string(row.query, status < 0 ? "" : status_texts[status]);
-	db_bind_integer(row.query, page->limit + 1);
+	db_bind(row.query, account, chain, page->past ? page->past : before_all,
+	        status < 0 ? "" : status_texts[status], page->limit + 1);
 	struct certification *items = NULL;
 	size_t count = 0;
 	bool more = false;
@@ -113,8 +108,7 @@ static int64_t config_version_at(struct db_connection *connection, int64_t accou
 {
 	struct db_query *query =
 		db_query(connection, "SELECT config_version FROM events WHERE account = $1 AND event = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, event_number(chain, sequence));
+	db_bind(query, account, event_number(chain, sequence));
 	int64_t version = db_step(query) ? db_integer(query, 0) : 0;
 	db_release(query);
 	return version;
@@ -171,9 +165,7 @@ int store_sum_content(struct store *store, int64_t account, int64_t chain, int64
 	struct db_query *query =
 		db_query(connection, "SELECT COALESCE(SUM(content_bytes), 0) FROM events"
 	                         " WHERE account = $1 AND event BETWEEN $2 AND $3");
-	db_bind_integer(query, account);
-	db_bind_integer(query, event_number(chain, first));
-	db_bind_integer(query, event_number(chain, last));
+	db_bind(query, account, event_number(chain, first), event_number(chain, last));
 	int64_t bytes = db_step(query) ? db_integer(query, 0) : 0;
 	int result = end_read(connection, db_end(query, error));
 	if (!result)
@@ -186,8 +178,7 @@ static int64_t day_received(struct db_connection *connection, int64_t account, i
 {
 	struct db_query *query =
 		db_query(connection, "SELECT received_at FROM events WHERE account = $1 AND event = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, event_number(chain, sequence));
+	db_bind(query, account, event_number(chain, sequence));
 	int64_t day = db_step(query) ? time_day(db_integer(query, 0)) : 0;
 	db_release(query);
 	return day;
@@ -205,10 +196,7 @@ int store_estimate_content(struct store *store, int64_t account, int64_t chain, 
 		db_query(connection,
 	             "SELECT COALESCE(SUM(events), 0), COALESCE(SUM(content_bytes), 0)"
 	             " FROM daily_usage WHERE account = $1 AND chain = $2 AND day BETWEEN $3 AND $4");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
-	db_bind_integer(query, first_day);
-	db_bind_integer(query, last_day);
+	db_bind(query, account, chain, first_day, last_day);
 	if (db_step(query)) {
 		events = db_integer(query, 0);
 		bytes = db_integer(query, 1);

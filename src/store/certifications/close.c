@@ -9,8 +9,7 @@ static int read_last(struct db_connection *connection, int64_t account, int64_t 
 {
 	struct db_query *query = db_query(
 		connection, "SELECT last_received_at FROM chains WHERE account = $1 AND chain = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
+	db_bind(query, account, chain);
 	bool found = db_step(query);
 	if (found)
 		*ret_us = db_integer(query, 0);
@@ -23,9 +22,7 @@ static int write_last(struct db_connection *connection, int64_t account, int64_t
 {
 	struct db_query *query = db_query(connection, "UPDATE chains SET last_received_at = $3"
 	                                              " WHERE account = $1 AND chain = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
-	db_bind_integer(query, last_us);
+	db_bind(query, account, chain, last_us);
 	return db_execute(query, NULL, error);
 }
 

@@ -23,10 +23,7 @@ int store_find_repeated(struct store *store, int64_t account, int64_t chain, con
 	                  .query = db_query(connection, CERTIFICATIONS
 	                                    " WHERE c.account = $1 AND c.chain = $2"
 	                                    " AND c.idempotency_key = $3 AND c.requested_at > $4")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, chain);
-	db_bind_string(row.query, key);
-	db_bind_integer(row.query, now_us - IDEMPOTENCY_KEPT_US);
+	db_bind(row.query, account, chain, key, now_us - IDEMPOTENCY_KEPT_US);
 	int result = end_read(connection, read_certification(&row, &found, error));
 	if (result)
 		return result;
@@ -71,8 +68,7 @@ static int forget(struct store *store, const struct place *places, size_t count,
 		struct db_query *query =
 			db_query(connection, "UPDATE certifications SET idempotency_key = NULL"
 		                         " WHERE account = $1 AND certification = $2");
-		db_bind_integer(query, places[i].account);
-		db_bind_integer(query, places[i].certification);
+		db_bind(query, places[i].account, places[i].certification);
 		result = db_execute(query, NULL, error);
 	}
 	return end_write(connection, result, error);

@@ -40,8 +40,7 @@ static int count_documents(struct db_connection *connection, int64_t account, in
 {
 	struct db_query *query = db_query(connection, "SELECT COUNT(*) FROM issued_files"
 	                                              " WHERE account = $1 AND certification = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, certification);
+	db_bind(query, account, certification);
 	*ret_count = db_step(query) ? db_integer(query, 0) : 0;
 	return db_end(query, error);
 }
@@ -62,9 +61,7 @@ static int list_documents(struct db_connection *connection, int64_t account, int
 	                                   " AND certification = $2 ORDER BY CASE kind"
 	                                   " WHEN 'report' THEN 0 WHEN 'evidence' THEN 1 ELSE 2 END,"
 	                                   " language DESC, LENGTH(name), name LIMIT $3");
-	db_bind_integer(query, account);
-	db_bind_integer(query, certification);
-	db_bind_integer(query, limit);
+	db_bind(query, account, certification, limit);
 	size_t count = 0;
 	while (db_step(query))
 		read_document(query, &documents[count++]);
@@ -90,8 +87,7 @@ int object_is_own(struct db_connection *connection, int64_t account, const char 
 {
 	struct db_query *query = db_query(connection, "SELECT 1 FROM issued_files WHERE account = $1"
 	                                              " AND object = $2 AND shared_object IS NULL");
-	db_bind_integer(query, account);
-	db_bind_string(query, object);
+	db_bind(query, account, object);
 	*ret_own = db_step(query);
 	return db_end(query, error);
 }
@@ -124,11 +120,8 @@ static int find_like(struct db_connection *connection, const struct certificatio
 	                         " AND chain = $2 AND first_sequence = $3 AND last_sequence = $4"
 	                         " AND status = 'completed' AND completed_at >= $5"
 	                         " ORDER BY certification DESC LIMIT 1");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, certification->chain);
-	db_bind_integer(query, certification->first_sequence);
-	db_bind_integer(query, certification->last_sequence);
-	db_bind_integer(query, since_us);
+	db_bind(query, certification->account, certification->chain, certification->first_sequence,
+	        certification->last_sequence, since_us);
 	*ret_found = db_step(query) ? db_integer(query, 0) : 0;
 	return db_end(query, error);
 }
@@ -184,8 +177,7 @@ int store_find_document(struct store *store, struct slice certification_id, stru
 	struct db_query *query =
 		located ? db_query(connection, NAMED_DOCUMENT " AND f.account = $3 AND c.account = $3")
 				: db_query(connection, NAMED_DOCUMENT);
-	db_bind_text(query, certification_id);
-	db_bind_text(query, name);
+	db_bind(query, certification_id, name);
 	if (located)
 		db_bind_integer(query, account);
 	bool found = db_step(query);
@@ -263,8 +255,7 @@ int store_is_object_referenced(struct store *store, const char *object, bool *re
 	                         " AND shared_object IS NOT NULL)"
 	                         " OR EXISTS (SELECT 1 FROM certifications WHERE certification_id = $2"
 	                         " AND status = 'processing')");
-	db_bind_string(query, object);
-	db_bind_text(query, certification_of(object));
+	db_bind(query, object, certification_of(object));
 	bool named = db_step(query);
 	int result = end_read(connection, db_end(query, error));
 	if (!result)

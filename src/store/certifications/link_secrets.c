@@ -12,8 +12,7 @@ static int add_secret(struct db_connection *writer, int64_t used_from_us, struct
 	struct db_query *query =
 		db_query(writer, "INSERT INTO link_secrets (number, secret, used_from)"
 	                     " SELECT COALESCE(MAX(number), 0) + 1, $1, $2 FROM link_secrets");
-	db_bind_string(query, text);
-	db_bind_integer(query, used_from_us);
+	db_bind(query, text, used_from_us);
 	return db_execute(query, NULL, error);
 }
 

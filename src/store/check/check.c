@@ -185,8 +185,7 @@ static int check_segments(struct check *check, struct db_connection *reader, int
 	struct db_query *query =
 		db_query_long(reader, "SELECT segment_id, first_sequence, last_sequence, number "
 	                          "FROM segments WHERE account = $1 AND chain = $2 ORDER BY number");
-	db_bind_integer(query, check->account);
-	db_bind_integer(query, check->chain);
+	db_bind(query, check->account, check->chain);
 	int64_t last = 0;
 	int64_t number = 0;
 	while (db_step(query)) {
@@ -265,9 +264,7 @@ static int next_chains(struct store *store, const int64_t after[2], int64_t numb
 	struct db_query *query =
 		db_query(reader, "SELECT account, chain FROM chains WHERE (account, chain) > ($1, $2) "
 	                     "ORDER BY account, chain LIMIT $3");
-	db_bind_integer(query, after[0]);
-	db_bind_integer(query, after[1]);
-	db_bind_integer(query, CHAINS_AT_ONCE);
+	db_bind(query, after[0], after[1], CHAINS_AT_ONCE);
 	*ret_count = 0;
 	while (*ret_count < CHAINS_AT_ONCE && db_step(query)) {
 		numbers[*ret_count][0] = db_integer(query, 0);

@@ -108,9 +108,7 @@ static int check_chains(struct check *check, bool urgent, struct error *error)
 	while (any && !result) {
 		struct db_connection *reader = check_take_reader(check);
 		struct db_query *query = db_query(reader, urgent ? urgent_sql : ordinary_sql);
-		db_bind_integer(query, last.account);
-		db_bind_integer(query, urgent ? -last.number : last.number);
-		db_bind_integer(query, PAGE);
+		db_bind(query, last.account, urgent ? -last.number : last.number, PAGE);
 		any = false;
 		while (!result && db_step(query)) {
 			any = true;
@@ -144,8 +142,7 @@ static int64_t check_segments(struct check *check, int64_t account, int64_t chai
 	struct db_query *query =
 		db_query_long(check->reader, "SELECT number, first_sequence, last_sequence FROM segments"
 	                                 " WHERE account = $1 AND chain = $2 ORDER BY number");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
+	db_bind(query, account, chain);
 	int64_t count = 0;
 	*ret_last = 0;
 	while (db_step(query)) {
@@ -219,8 +216,7 @@ static int check_accounts(struct check *check, struct error *error)
 		struct db_query *query =
 			db_query(check_take_reader(check), "SELECT account FROM accounts WHERE account > $1"
 		                                       " ORDER BY account LIMIT $2");
-		db_bind_integer(query, last);
-		db_bind_integer(query, PAGE);
+		db_bind(query, last, PAGE);
 		for (count = 0; count < PAGE && db_step(query); count++)
 			accounts[count] = db_integer(query, 0);
 		result = db_end(query, error);

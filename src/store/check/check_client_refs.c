@@ -26,8 +26,7 @@ static void check_other(struct ref_check *refs, const struct ref_event *event, i
 	const int64_t chain = event->event >> EVENT_SEQUENCE_BITS;
 	struct db_query *query = db_query(refs->check->reader, "SELECT client_ref FROM events "
 	                                                       "WHERE account = $1 AND event = $2");
-	db_bind_integer(query, event->account);
-	db_bind_integer(query, event_number(chain, sequence));
+	db_bind(query, event->account, event_number(chain, sequence));
 	const bool same = db_step(query) && slice_equal(db_text(query, 0), event->client_ref);
 	db_release(query);
 	if (same && is_reported(refs))

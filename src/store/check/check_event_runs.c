@@ -8,9 +8,7 @@ static void check_rows(struct check *check, const struct append_run *run)
 	struct db_query *query = db_query(
 		check->reader, "SELECT count(*), COALESCE(min(event), 0), COALESCE(max(event), 0)"
 					   " FROM events_arrived WHERE arrival BETWEEN $1 AND $2 AND account = $3");
-	db_bind_integer(query, run->arrival);
-	db_bind_integer(query, run->arrival + run->count - 1);
-	db_bind_integer(query, check->account);
+	db_bind(query, run->arrival, run->arrival + run->count - 1, check->account);
 	if (db_step(query) && (db_integer(query, 0) != run->count || db_integer(query, 1) != run->key ||
 	                       db_integer(query, 2) != append_run_last_key(run)))
 		check_problem(check, "chain %lld: the rows of event run %lld do not match its range",
@@ -42,8 +40,7 @@ static void check_before(struct check *check, int64_t last)
 	struct db_query *query =
 		db_query(check->reader, "SELECT COALESCE(max(event), $1) FROM events_before"
 	                            " WHERE event BETWEEN $1 AND $2");
-	db_bind_integer(query, event_number(check->chain, 0));
-	db_bind_integer(query, event_number(check->chain, EVENT_SEQUENCE_MAX));
+	db_bind(query, event_number(check->chain, 0), event_number(check->chain, EVENT_SEQUENCE_MAX));
 	if (db_step(query) && db_integer(query, 0) != last)
 		check_problem(check,
 		              "chain %lld: its event runs begin after event %lld, but the earlier"
@@ -77,8 +74,7 @@ static int check_chain(struct check *check, struct error *error)
 	struct db_query *query =
 		db_query(check->reader,
 	             "SELECT last_run, last_sequence FROM chains WHERE account = $1 AND chain = $2");
-	db_bind_integer(query, check->account);
-	db_bind_integer(query, check->chain);
+	db_bind(query, check->account, check->chain);
 	bool found = db_step(query);
 	int64_t last_run = found ? db_integer(query, 0) : 0;
 	int64_t last = event_number(check->chain, found ? db_integer(query, 1) : 0);

@@ -58,9 +58,7 @@ static int retry_certification(struct db_connection *connection, struct slice ce
 	struct db_query *query =
 		db_query(connection, "UPDATE certifications SET next_attempt_at = $3, own_failures = 0"
 	                         " WHERE account = $1 AND certification = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, certification);
-	db_bind_integer(query, now_us);
+	db_bind(query, account, certification, now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -99,10 +97,8 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
 	                  .query = db_query(connection, SEGMENT_COLUMNS SEGMENT_SOURCE
 	                                    " WHERE s.account = $1 AND s.chain = $2 AND s.number < $3"
 	                                    " ORDER BY s.number DESC LIMIT $4")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, chain_number(channel, MODE_LIVE));
-	db_bind_integer(row.query, before ? before : INT64_MAX);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, account, chain_number(channel, MODE_LIVE), before ? before : INT64_MAX,
+	        limit + 1);
 	struct segment_list list = {0};
 	result = end_read(connection, row_list(&row, &segment_type, LIST_OF(&list), limit, error));
 	if (!result)
@@ -168,11 +164,9 @@ static struct db_query *page_query(struct db_connection *connection, enum object
 		             " AND c.certification = i.certification"
 		             " WHERE (i.account, i.certification, i.name) > ($1, $2, $3)"
 		             " ORDER BY i.account, i.certification, i.name LIMIT $4");
-		db_bind_integer(query, page->account);
-		db_bind_integer(query, page->number);
+		db_bind(query, page->account, page->number);
 	}
-	db_bind_string(query, after_name);
-	db_bind_integer(query, OBJECT_PAGE + 1);
+	db_bind(query, after_name, OBJECT_PAGE + 1);
 	return query;
 }
 

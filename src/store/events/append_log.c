@@ -79,14 +79,8 @@ int append_log_add_run(struct db_connection *connection, int64_t arrival, int64_
 	struct db_query *query =
 		db_query(connection, "INSERT INTO events_runs(arrival, event, count, place, previous, "
 	                         "jump, jump_key, jump_place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
-	db_bind_integer(query, run.arrival);
-	db_bind_integer(query, run.key);
-	db_bind_integer(query, run.count);
-	db_bind_integer(query, run.place);
-	db_bind_integer(query, run.previous);
-	db_bind_integer(query, run.jump);
-	db_bind_integer(query, run.jump_key);
-	db_bind_integer(query, run.jump_place);
+	db_bind(query, run.arrival, run.key, run.count, run.place, run.previous, run.jump, run.jump_key,
+	        run.jump_place);
 	if (run.jump == previous->arrival)
 		end->beyond = *previous;
 	end->last = run;

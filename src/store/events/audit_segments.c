@@ -44,9 +44,7 @@ static int list_unsealed_records(struct store *store, int64_t after_account, int
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = ask_unsealed(connection, of);
-	db_bind_integer(query, after_account);
-	db_bind_integer(query, after_chain);
-	db_bind_integer(query, (int64_t)limit);
+	db_bind(query, after_account, after_chain, (int64_t)limit);
 	shard_work_bind(query, of);
 	size_t count = 0;
 	for (; count < limit && db_step(query); count++) {
@@ -127,9 +125,7 @@ static int read_record_hashes(struct db_connection *connection, int64_t account,
 	                                                      " ORDER BY number DESC")
 			   : db_query_long(connection, RECORD_COLUMNS " AND number >= $2 AND number <= $3"
 	                                                      " ORDER BY number");
-	db_bind_integer(query, account);
-	db_bind_integer(query, next);
-	db_bind_integer(query, last);
+	db_bind(query, account, next, last);
 	int result = OK;
 	for (; !result && next <= last && db_step(query); next++) {
 		int64_t number = db_integer(query, 0);
@@ -162,8 +158,7 @@ static int check_continues(struct db_connection *connection, const struct segmen
 	struct db_query *query =
 		db_query(connection, "SELECT number, last_sequence, document FROM segments"
 	                         " WHERE account = $1 AND chain = $2 ORDER BY number DESC LIMIT 1");
-	db_bind_integer(query, segment->account);
-	db_bind_integer(query, segment->chain);
+	db_bind(query, segment->account, segment->chain);
 	int64_t number = 0, last = 0;
 	bool follows = true;
 	if (db_step(query)) {
@@ -191,9 +186,7 @@ int stage_audit_records(struct db_connection *connection, const struct segment_r
 	 * segment. */
 	struct db_query *query = db_query(connection, "DELETE FROM unsealed_acts WHERE account = $1"
 	                                              " AND chain = $2 AND number <= $3");
-	db_bind_integer(query, segment->account);
-	db_bind_integer(query, segment->chain);
-	db_bind_integer(query, segment->last_sequence);
+	db_bind(query, segment->account, segment->chain, segment->last_sequence);
 	return db_execute(query, NULL, error);
 }
 
@@ -204,9 +197,7 @@ static int delete_last(struct db_connection *connection, int64_t account, int64_
 		db_query(connection, "DELETE FROM segments WHERE account = $1 AND chain = $2"
 	                         " AND number = $3 AND NOT EXISTS (SELECT 1 FROM segments m"
 	                         " WHERE m.account = $1 AND m.chain = $2 AND m.number > $3)");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
-	db_bind_integer(query, number);
+	db_bind(query, account, chain, number);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
@@ -230,8 +221,6 @@ int unstage_audit_records(struct db_connection *connection, int64_t account, int
 			   : db_query(connection, "INSERT INTO unsealed_acts (account, chain, number)"
 	                                  " SELECT account, $2, number FROM acts WHERE account = $1"
 	                                  " AND number >= $3 ON CONFLICT DO NOTHING");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
-	db_bind_integer(query, first_sequence);
+	db_bind(query, account, chain, first_sequence);
 	return db_execute(query, NULL, error);
 }

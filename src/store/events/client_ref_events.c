@@ -23,8 +23,7 @@ int ref_events_read(struct db_connection *connection, struct ref_events_position
 	struct db_query *query =
 		db_query(connection, "SELECT event, account, event, client_ref FROM events_before"
 	                         " WHERE event > $1 ORDER BY event LIMIT $2");
-	db_bind_integer(query, position->before);
-	db_bind_integer(query, left);
+	db_bind(query, position->before, left);
 	int result = read_some(query, &position->before, &left, function, context, error);
 	if (result || left == 0) {
 		*ret_ended = false;
@@ -32,8 +31,7 @@ int ref_events_read(struct db_connection *connection, struct ref_events_position
 	}
 	query = db_query(connection, "SELECT arrival, account, event, client_ref FROM events_arrived"
 	                             " WHERE arrival > $1 ORDER BY arrival LIMIT $2");
-	db_bind_integer(query, position->arrived);
-	db_bind_integer(query, left);
+	db_bind(query, position->arrived, left);
 	result = read_some(query, &position->arrived, &left, function, context, error);
 	*ret_ended = left > 0;
 	return result;

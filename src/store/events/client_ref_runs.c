@@ -321,8 +321,7 @@ static struct db_query *select_buckets(struct db_connection *connection, const s
 	struct db_query *query =
 		db_query(connection, "SELECT place, entries, checksum FROM client_ref_buckets"
 	                         " WHERE place >= $1 AND place <= $2 ORDER BY place");
-	db_bind_integer(query, row_of(run->number, first));
-	db_bind_integer(query, row_of(run->number, last));
+	db_bind(query, row_of(run->number, first), row_of(run->number, last));
 	return query;
 }
 
@@ -424,8 +423,7 @@ static int load_filters(struct ref_runs *runs, struct db_connection *connection,
 	struct db_query *query =
 		db_query(connection, "SELECT place, filter, checksum FROM client_ref_filters"
 	                         " WHERE place >= $1 AND place < $2 ORDER BY place");
-	db_bind_integer(query, row_of(run->number, 0));
-	db_bind_integer(query, row_of(run->number + 1, 0));
+	db_bind(query, row_of(run->number, 0), row_of(run->number + 1, 0));
 	while (db_step(query)) {
 		int64_t first = (db_integer(query, 0) - row_of(run->number, 0)) * group;
 		struct slice filter = db_blob(query, 1);
@@ -681,10 +679,7 @@ static int update_run(struct db_connection *connection, const struct run *run, s
 	struct db_query *query = db_query(
 		connection,
 		"UPDATE client_ref_runs SET filled = $2, goes_into = $3, checksum = $4 WHERE run = $1");
-	db_bind_integer(query, run->number);
-	db_bind_integer(query, run->filled_next);
-	db_bind_integer(query, run->into_next);
-	db_bind_integer(query, checksum_of_run(run));
+	db_bind(query, run->number, run->filled_next, run->into_next, checksum_of_run(run));
 	return db_execute(query, NULL, error);
 }
 
@@ -771,12 +766,8 @@ static int begin_run(struct ref_runs *runs, struct db_connection *connection, in
 	struct db_query *query = db_query(
 		connection, "INSERT INTO client_ref_runs(run, level, entries, buckets, filled, goes_into,"
 					" filter_size, checked, checksum) VALUES ($1, $2, $3, $4, 0, 0, $5, 1, $6)");
-	db_bind_integer(query, run.number);
-	db_bind_integer(query, run.level);
-	db_bind_integer(query, run.entries);
-	db_bind_integer(query, run.buckets);
-	db_bind_integer(query, run.filter_size);
-	db_bind_integer(query, checksum_of_run(&run));
+	db_bind(query, run.number, run.level, run.entries, run.buckets, run.filter_size,
+	        checksum_of_run(&run));
 	return db_execute(query, NULL, error);
 }
 
@@ -927,14 +918,12 @@ static int delete_before(struct db_connection *connection, const struct run *run
 {
 	struct db_query *query =
 		db_query(connection, "DELETE FROM client_ref_buckets WHERE place >= $1 AND place < $2");
-	db_bind_integer(query, row_of(run->number, 0));
-	db_bind_integer(query, row_of(run->number, bucket));
+	db_bind(query, row_of(run->number, 0), row_of(run->number, bucket));
 	int result = db_execute(query, NULL, error);
 	if (result)
 		return result;
 	query = db_query(connection, "DELETE FROM client_ref_filters WHERE place >= $1 AND place < $2");
-	db_bind_integer(query, row_of(run->number, 0));
-	db_bind_integer(query, row_of(run->number, group));
+	db_bind(query, row_of(run->number, 0), row_of(run->number, group));
 	return db_execute(query, NULL, error);
 }
 
@@ -1202,8 +1191,7 @@ int ref_runs_write_filters(struct ref_runs *runs, struct db_connection *connecti
 	const int64_t kept = run->merged ? source_bucket(run, run->merged, run->merged->filled) : 0;
 	struct db_query *query =
 		db_query(connection, "DELETE FROM client_ref_filters WHERE place >= $1 AND place < $2");
-	db_bind_integer(query, row_of(run->number, 0));
-	db_bind_integer(query, row_of(run->number + 1, 0));
+	db_bind(query, row_of(run->number, 0), row_of(run->number + 1, 0));
 	int result = db_execute(query, NULL, error);
 	const int64_t group = runs->shape.group_buckets;
 	for (int64_t bucket = kept / group * group; bucket < run->filled && !result; bucket += group)

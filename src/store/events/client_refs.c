@@ -355,9 +355,7 @@ static int find_in_tree(struct db_connection *connection, struct search *search,
 	struct db_query *query = db_query(connection, "SELECT sequence FROM client_refs "
 	                                              "WHERE account = $1 AND chain = $2 "
 	                                              "AND ref_hash = $3");
-	db_bind_integer(query, search->account);
-	db_bind_integer(query, search->chain);
-	db_bind_integer(query, search->ref_hash);
+	db_bind(query, search->account, search->chain, search->ref_hash);
 	while (db_step(query))
 		found(search, db_integer(query, 0));
 	return db_end(query, error);
@@ -551,10 +549,7 @@ static int delete_from_tree(struct db_connection *connection, const struct entry
 	struct db_query *query =
 		db_query(connection, "DELETE FROM client_refs"
 	                         " WHERE (account, chain, ref_hash, sequence) <= ($1, $2, $3, $4)");
-	db_bind_integer(query, last->account);
-	db_bind_integer(query, chain_of(last));
-	db_bind_integer(query, last->ref_hash);
-	db_bind_integer(query, last->event & EVENT_SEQUENCE_MAX);
+	db_bind(query, last->account, chain_of(last), last->ref_hash, last->event & EVENT_SEQUENCE_MAX);
 	return db_execute(query, NULL, error);
 }
 
@@ -603,10 +598,8 @@ static int clear_stale(struct client_refs *refs, struct db_connection *connectio
 		struct db_query *query =
 			db_query(connection, "DELETE FROM client_refs WHERE account = $1 AND chain = $2"
 		                         " AND ref_hash = $3 AND sequence = $4");
-		db_bind_integer(query, entry->account);
-		db_bind_integer(query, chain_of(entry));
-		db_bind_integer(query, entry->ref_hash);
-		db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
+		db_bind(query, entry->account, chain_of(entry), entry->ref_hash,
+		        entry->event & EVENT_SEQUENCE_MAX);
 		result = db_execute(query, NULL, error);
 	}
 	refs->cleared_next = end;
@@ -736,10 +729,8 @@ int client_refs_tree_has(struct db_connection *connection, const struct entry *e
 	struct db_query *query =
 		db_query(connection, "SELECT 1 FROM client_refs WHERE account = $1 AND chain = $2 "
 	                         "AND ref_hash = $3 AND sequence = $4");
-	db_bind_integer(query, entry->account);
-	db_bind_integer(query, chain_of(entry));
-	db_bind_integer(query, entry->ref_hash);
-	db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
+	db_bind(query, entry->account, chain_of(entry), entry->ref_hash,
+	        entry->event & EVENT_SEQUENCE_MAX);
 	*ret = db_step(query);
 	return db_end(query, error);
 }

@@ -72,10 +72,7 @@ static inline void set_sha256(struct sha256 *member, struct slice value)
 
 static inline void bind_INTEGER(struct db_query *query, int64_t value)
 {
-	if (value == INTEGER_NULL)
-		db_bind_null(query);
-	else
-		db_bind_integer(query, value);
+	db_bind(query, db_null_if(value, INTEGER_NULL));
 }
 
 static inline void bind_TEXT(struct db_query *query, struct slice value)

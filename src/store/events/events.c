@@ -11,8 +11,7 @@ static int get_channel_of_chain(struct db_connection *connection, int64_t accoun
 {
 	struct db_query *query =
 		db_query(connection, "SELECT channel_id FROM channels WHERE account = $1 AND channel = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain / 2);
+	db_bind(query, account, chain / 2);
 	bool found = db_step(query);
 	if (found)
 		store_copy_id(ret->channel_id, db_text(query, 0));
@@ -87,8 +86,7 @@ static void cover_begin(struct cover *cover, struct db_connection *connection, i
 	struct db_query *query = db_query(
 		connection,
 		"SELECT " SEALED_SEQUENCE("chains") " FROM chains WHERE account = $1 AND chain = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
+	db_bind(query, account, chain);
 	if (db_step(query))
 		cover->sealed_sequence = db_integer(query, 0);
 	db_release(query);
@@ -107,9 +105,7 @@ static void cover_event(struct cover *cover, struct event *event)
 			"JOIN seal_rounds ON seal_rounds.round = segments.round "
 			"WHERE account = $1 AND chain = $2 AND first_sequence <= $3 "
 			"ORDER BY first_sequence DESC LIMIT 1");
-		db_bind_integer(query, cover->account);
-		db_bind_integer(query, cover->chain);
-		db_bind_integer(query, event->sequence);
+		db_bind(query, cover->account, cover->chain, event->sequence);
 		if (db_step(query)) {
 			store_copy_id(cover->segment_id, db_text(query, 0));
 			cover->first = db_integer(query, 1);
@@ -153,10 +149,8 @@ static struct db_query *batch_query(struct db_connection *connection, const stru
 	const struct event_filter *filter = listing->filter;
 	struct db_query *query = db_query(
 		connection, queries[filter->status == STATUS_UNPAID][listing->with_content][filter->order]);
-	db_bind_integer(query, listing->account);
-	db_bind_integer(query, event_number(listing->chain, listing->first));
-	db_bind_integer(query, event_number(listing->chain, listing->last));
-	db_bind_integer(query, count);
+	db_bind(query, listing->account, event_number(listing->chain, listing->first),
+	        event_number(listing->chain, listing->last), count);
 	return query;
 }
 
@@ -294,10 +288,7 @@ int store_read_event(struct db_connection *connection, int64_t account, int64_t 
 	if (sequence < 1 || sequence > EVENT_SEQUENCE_MAX)
 		return ERR_NOT_FOUND;
 	struct db_query *query = db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content", ""));
-	db_bind_integer(query, account);
-	db_bind_integer(query, event_number(chain, sequence));
-	db_bind_integer(query, event_number(chain, sequence));
-	db_bind_integer(query, 1);
+	db_bind(query, account, event_number(chain, sequence), event_number(chain, sequence), 1);
 	bool found = db_step(query);
 	if (found) {
 		read_event_row(query, true, &event);
@@ -339,8 +330,7 @@ int store_get_chain(struct store *store, int64_t account, int64_t chain, struct 
 		db_query(reader, "SELECT created_at, genesis_hash, last_sequence, last_received_at, "
 	                     "last_chain_hash, " SEALED_SEQUENCE(
 							 "chains") " FROM chains WHERE account = $1 AND chain = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
+	db_bind(query, account, chain);
 	bool found = db_step(query);
 	if (found)
 		*ret = (struct chain_head){
@@ -364,8 +354,7 @@ int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, in
 		sequence == 0
 			? db_query(reader, "SELECT genesis_hash FROM chains WHERE account = $1 AND chain = $2")
 			: db_query(reader, "SELECT chain_hash FROM events WHERE account = $1 AND event = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, sequence == 0 ? chain : event_number(chain, sequence));
+	db_bind(query, account, sequence == 0 ? chain : event_number(chain, sequence));
 	bool found = db_step(query);
 	if (found)
 		*ret = store_sha256(db_blob(query, 0));
@@ -385,8 +374,7 @@ static int64_t first_received_from(struct db_connection *connection, int64_t acc
 		int64_t middle = low + (high - low) / 2;
 		struct db_query *query = db_query(
 			connection, "SELECT received_at FROM events WHERE account = $1 AND event = $2");
-		db_bind_integer(query, account);
-		db_bind_integer(query, event_number(chain, middle));
+		db_bind(query, account, event_number(chain, middle));
 		bool before = db_step(query) && db_integer(query, 0) < time_us;
 		if (db_end(query, NULL))
 			return last + 1;

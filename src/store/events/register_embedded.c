@@ -29,8 +29,7 @@ static int read_head(struct batch *batch, int64_t account, struct loaded_chain *
 	struct db_query *query = db_query(
 		batch->connection,
 		CHAIN_HEADS(", last_run") "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain->ledger.chain);
+	db_bind(query, account, chain->ledger.chain);
 	int read = db_step(query) ? register_read_head(batch, query, chain) : ERR_CORRUPT;
 	if (!read)
 		chain->runs.last.arrival = db_integer(query, CHAIN_HEADS_ADDED);
@@ -62,8 +61,7 @@ static int check_candidate(struct db_connection *connection, const struct wanted
 	struct db_query *query =
 		db_query(connection, "SELECT client_ref, hash, occurred_at FROM events "
 	                         "WHERE account = $1 AND event = $2");
-	db_bind_integer(query, wanted->account);
-	db_bind_integer(query, event_number(wanted->chain, sequence));
+	db_bind(query, wanted->account, event_number(wanted->chain, sequence));
 	int read = OK;
 	if (db_step(query) && slice_equal(db_text(query, 0), wanted->client_ref))
 		read = register_read_known(sequence, db_blob(query, 1),
@@ -142,10 +140,7 @@ static int write_event(struct batch *batch, int64_t account, int64_t arrival,
 		db_query(batch->connection, "INSERT INTO events_arrived(arrival, event, account, key, "
 	                                "content" EVENT_COLUMN_NAMES
 	                                ") VALUES ($1, $2, $3, $4, $5" EVENT_COLUMN_PARAMETERS ")");
-	db_bind_integer(query, arrival);
-	db_bind_integer(query, batch_item_number(item));
-	db_bind_integer(query, account);
-	db_bind_integer(query, given->key);
+	db_bind(query, arrival, batch_item_number(item), account, given->key);
 	db_bind_blob(query, given->content.size ? given->content.data : NULL, given->content.size);
 	event_row_bind(query, &event);
 	int result = db_execute(query, NULL, error);
@@ -221,12 +216,8 @@ static int write_head(struct batch *batch, int64_t account, const struct loaded_
 		db_query(batch->connection, "UPDATE chains SET last_sequence = $3, last_received_at = $4, "
 	                                "last_chain_hash = $5, last_run = $6 "
 	                                "WHERE account = $1 AND chain = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain->chain);
-	db_bind_integer(query, chain->last_sequence);
-	db_bind_integer(query, chain->last_received_at_us);
-	db_bind_blob(query, chain->last_chain_hash.bytes, SHA256_SIZE);
-	db_bind_integer(query, loaded->runs.last.arrival);
+	db_bind(query, account, chain->chain, chain->last_sequence, chain->last_received_at_us,
+	        &chain->last_chain_hash, loaded->runs.last.arrival);
 	return db_execute(query, NULL, error);
 }
 
@@ -257,13 +248,8 @@ static int add_one_usage(struct batch *batch, int64_t account, const struct usag
 		"ON CONFLICT (account, day, chain, key) DO UPDATE SET events = events + excluded.events, "
 		"unpaid_events = unpaid_events + excluded.unpaid_events, "
 		"content_bytes = content_bytes + excluded.content_bytes");
-	db_bind_integer(query, account);
-	db_bind_integer(query, usage->day);
-	db_bind_integer(query, usage->chain);
-	db_bind_integer(query, usage->key);
-	db_bind_integer(query, usage->events);
-	db_bind_integer(query, usage->unpaid_events);
-	db_bind_integer(query, usage->content_bytes);
+	db_bind(query, account, usage->day, usage->chain, usage->key, usage->events,
+	        usage->unpaid_events, usage->content_bytes);
 	return db_execute(query, NULL, error);
 }
 

@@ -129,10 +129,7 @@ static int load_limit_use(struct batch *batch, const struct ledger_account *acco
 	period_days(limit->period, received_at_us, &first, &last);
 	struct db_query *query = limit->key ? db_query(batch->connection, USED_IN_DAYS " AND key = $5")
 	                                    : db_query(batch->connection, USED_IN_DAYS);
-	db_bind_integer(query, account->account);
-	db_bind_integer(query, chain->chain);
-	db_bind_integer(query, first);
-	db_bind_integer(query, last);
+	db_bind(query, account->account, chain->chain, first, last);
 	if (limit->key)
 		db_bind_integer(query, limit->key);
 	if (db_step(query))

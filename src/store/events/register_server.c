@@ -174,9 +174,7 @@ static int look_up(struct store *store, int64_t account, int64_t chain, struct s
 	struct db_query *query =
 		db_query(reader, "SELECT event, client_ref FROM events WHERE account = $1 "
 	                     "AND ref_hash = $2 AND event >> 40 = $3");
-	db_bind_integer(query, account);
-	db_bind_integer(query, client_ref_hash(client_ref));
-	db_bind_integer(query, chain);
+	db_bind(query, account, client_ref_hash(client_ref), chain);
 	while (db_step(query))
 		if (slice_equal(db_text(query, 1), client_ref))
 			sequence = db_integer(query, 0) & EVENT_SEQUENCE_MAX;
@@ -316,8 +314,7 @@ static int write_entries(struct batch *batch, struct ledger_account *account,
 	             "first_sequence, last_sequence) SELECT $1, $2, 'events', unnest($3::bigint[]), "
 	             "unnest($4::bigint[]), unnest($5::bigint[]), unnest($6::bigint[]), "
 	             "unnest($7::bigint[]), unnest($8::bigint[])");
-	db_bind_integer(query, account->account);
-	db_bind_integer(query, batch->clock.now_us);
+	db_bind(query, account->account, batch->clock.now_us);
 	for (size_t i = 0; i < ENTRY_COLUMNS; i++) {
 		assert(columns[i].count == columns[0].count);
 		db_bind_array(query, &columns[i]);

@@ -11,9 +11,7 @@ static int write_unpaid(struct batch *batch, struct ledger_account *account,
 	assert(item->request.chain->mode == MODE_LIVE);
 	struct db_query *query = db_query(
 		batch->connection, "INSERT INTO unpaid_events(account, number, event) VALUES ($1, $2, $3)");
-	db_bind_integer(query, account->account);
-	db_bind_integer(query, ++account->last_unpaid);
-	db_bind_integer(query, batch_item_number(item));
+	db_bind(query, account->account, ++account->last_unpaid, batch_item_number(item));
 	return db_execute(query, NULL, error);
 }
 
@@ -24,8 +22,7 @@ static int write_unsealed(struct batch *batch, int64_t account, const struct loa
 	struct db_query *query =
 		db_query(batch->connection, "INSERT INTO unsealed_chains(account, chain) "
 	                                "VALUES ($1, $2) ON CONFLICT DO NOTHING");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain->ledger.chain);
+	db_bind(query, account, chain->ledger.chain);
 	return db_execute(query, NULL, error);
 }
 
@@ -85,10 +82,7 @@ static int write_test_usage(struct batch *batch, int64_t account,
 		"INSERT INTO test_usage(account, day, events, content_bytes) VALUES ($1, $2, $3, $4) "
 		"ON CONFLICT (account, day) DO UPDATE SET events = test_usage.events + excluded.events, "
 		"content_bytes = test_usage.content_bytes + excluded.content_bytes");
-	db_bind_integer(query, account);
-	db_bind_string(query, batch->day);
-	db_bind_integer(query, decided->test_events_added);
-	db_bind_integer(query, decided->test_bytes_added);
+	db_bind(query, account, batch->day, decided->test_events_added, decided->test_bytes_added);
 	return db_execute(query, NULL, error);
 }
 
@@ -103,10 +97,7 @@ static int write_limits(struct batch *batch, const struct ledger_account *accoun
 		struct db_query *query =
 			db_query(batch->connection, "UPDATE consumption_limits SET notified_period = $4 "
 		                                "WHERE account = $1 AND channel = $2 AND limit_id = $3");
-		db_bind_integer(query, account->account);
-		db_bind_integer(query, limit->channel);
-		db_bind_string(query, limit->limit_id);
-		db_bind_string(query, limit->notified_period);
+		db_bind(query, account->account, limit->channel, limit->limit_id, limit->notified_period);
 		result = db_execute(query, NULL, error);
 	}
 	return result;

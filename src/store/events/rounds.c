@@ -14,17 +14,9 @@ static int insert_round(struct db_connection *connection, const struct round_rec
 		" response_head, token, token_hash, blocks)"
 		" SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11"
 		" WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
-	db_bind_integer(query, round->round);
-	db_bind_blob(query, &round->root, sizeof round->root);
-	db_bind_string(query, round->authority);
-	db_bind_string(query, round->kind);
-	db_bind_integer(query, round->sealed_at_us);
-	db_bind_integer(query, round->obtained_at_us);
-	db_bind_blob(query, round->request.data, round->request.size);
-	db_bind_blob(query, round->response_head.data, round->response_head.size);
-	db_bind_blob(query, round->token.data, round->token.size);
-	db_bind_blob(query, &round->token_hash, sizeof round->token_hash);
-	db_bind_blob(query, round->blocks.data, round->blocks.size);
+	db_bind(query, round->round, &round->root, round->authority, round->kind, round->sealed_at_us,
+	        round->obtained_at_us, db_bytes(round->request), db_bytes(round->response_head),
+	        db_bytes(round->token), &round->token_hash, db_bytes(round->blocks));
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
@@ -39,13 +31,8 @@ static int insert_second(struct db_connection *connection, int64_t round,
 	struct db_query *query =
 		db_query(connection, "INSERT INTO round_tokens (round, authority, kind, sealed_at, request,"
 	                         " response_head, token) VALUES ($1, $2, $3, $4, $5, $6, $7)");
-	db_bind_integer(query, round);
-	db_bind_string(query, token->authority);
-	db_bind_string(query, token->kind);
-	db_bind_integer(query, token->sealed_at_us);
-	db_bind_blob(query, token->request.data, token->request.size);
-	db_bind_blob(query, token->response_head.data, token->response_head.size);
-	db_bind_blob(query, token->token.data, token->token.size);
+	db_bind(query, round, token->authority, token->kind, token->sealed_at_us,
+	        db_bytes(token->request), db_bytes(token->response_head), db_bytes(token->token));
 	return db_execute(query, NULL, error);
 }
 

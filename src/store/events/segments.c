@@ -47,9 +47,7 @@ static int list_unsealed(struct store *store, int64_t after_account, int64_t aft
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		of->all ? db_query(connection, UNSEALED("")) : db_query(connection, UNSEALED(UNSEALED_OF));
-	db_bind_integer(query, after_account);
-	db_bind_integer(query, after_chain);
-	db_bind_integer(query, (int64_t)limit);
+	db_bind(query, after_account, after_chain, (int64_t)limit);
 	shard_work_bind(query, of);
 	return read_unsealed(connection, query, limit, ret_chains, ret_count, error);
 }
@@ -139,8 +137,7 @@ static int read_genesis_hash(struct db_connection *connection, int64_t account, 
 {
 	struct db_query *query =
 		db_query(connection, "SELECT genesis_hash FROM chains WHERE account = $1 AND chain = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
+	db_bind(query, account, chain);
 	bool found = db_step(query);
 	if (found)
 		*ret_hash = store_sha256(db_blob(query, 0));
@@ -155,9 +152,7 @@ static int read_event_hashes(struct db_connection *connection, int64_t account, 
 	struct db_query *query =
 		db_query_long(connection, "SELECT event, chain_hash FROM events"
 	                              " WHERE account = $1 AND event BETWEEN $2 AND $3 ORDER BY event");
-	db_bind_integer(query, account);
-	db_bind_integer(query, event_number(chain, first));
-	db_bind_integer(query, event_number(chain, last));
+	db_bind(query, account, event_number(chain, first), event_number(chain, last));
 	int64_t next = first;
 	for (; next <= last && db_step(query); next++) {
 		struct slice hash = db_blob(query, 1);
@@ -231,9 +226,7 @@ int store_find_segment(struct store *store, int64_t account, int64_t chain, int6
 	                                                    " AND round <= (SELECT"
 	                                                    " COALESCE(MAX(round), 0) FROM seal_rounds)"
 	                                                    " ORDER BY first_sequence DESC LIMIT 1")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, chain);
-	db_bind_integer(row.query, sequence);
+	db_bind(row.query, account, chain, sequence);
 	struct segment_record segment;
 	int result = end_read(connection, read_segment(&row, &segment, error));
 	if (!result && segment.last_sequence < sequence)
@@ -251,9 +244,7 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
 	                  .query =
 	                      db_query(connection, SEGMENT_COLUMNS " WHERE account = $1 AND chain = $2"
 	                                                           " AND number = $3")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, chain);
-	db_bind_integer(row.query, number);
+	db_bind(row.query, account, chain, number);
 	return end_read(connection, read_segment(&row, ret_segment, error));
 }
 
@@ -264,10 +255,7 @@ int store_read_segment_rounds(struct store *store, int64_t account, int64_t chai
 	struct db_query *query =
 		db_query_long(connection, "SELECT number, round FROM segments WHERE account = $1"
 	                              " AND chain = $2 AND number BETWEEN $3 AND $4 ORDER BY number");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
-	db_bind_integer(query, first);
-	db_bind_integer(query, last);
+	db_bind(query, account, chain, first, last);
 	int64_t next = first;
 	for (; next <= last && db_step(query) && db_integer(query, 0) == next; next++)
 		ret_rounds[next - first] = db_integer(query, 1);

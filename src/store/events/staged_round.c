@@ -16,14 +16,8 @@ static int advance_chain(struct db_connection *connection, const struct segment_
 					" WHERE account = $1 AND chain = $2 AND sealed_sequence = $6 - 1"
 					" AND sealed_segment = $4 - 1 AND last_sequence >= $3"
 					" AND ($4 = 1 OR seal_hash = $8)");
-	db_bind_integer(query, segment->account);
-	db_bind_integer(query, segment->chain);
-	db_bind_integer(query, segment->last_sequence);
-	db_bind_integer(query, segment->number);
-	db_bind_blob(query, &segment->seal_hash, sizeof segment->seal_hash);
-	db_bind_integer(query, segment->first_sequence);
-	db_bind_integer(query, round);
-	db_bind_blob(query, &segment->previous_seal_hash, sizeof segment->previous_seal_hash);
+	db_bind(query, segment->account, segment->chain, segment->last_sequence, segment->number,
+	        &segment->seal_hash, segment->first_sequence, round, &segment->previous_seal_hash);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
@@ -46,16 +40,9 @@ static int write_segment(struct db_connection *connection, const struct segment_
 		db_query(connection, "INSERT INTO segments (account, chain, number, segment_id,"
 	                         " first_sequence, last_sequence, round, root, document, nodes, path,"
 	                         " place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
-	db_bind_integer(query, segment->account);
-	db_bind_integer(query, segment->chain);
-	db_bind_integer(query, segment->number);
-	db_bind_string(query, segment->segment_id);
-	db_bind_integer(query, segment->first_sequence);
-	db_bind_integer(query, segment->last_sequence);
-	db_bind_integer(query, round);
-	db_bind_blob(query, &segment->root, sizeof segment->root);
-	db_bind_text(query, segment->document);
-	db_bind_blob(query, segment->nodes.data, segment->nodes.size);
+	db_bind(query, segment->account, segment->chain, segment->number, segment->segment_id,
+	        segment->first_sequence, segment->last_sequence, round, &segment->root,
+	        segment->document, db_bytes(segment->nodes));
 	db_bind_blob(query, "", 0);
 	db_bind_integer(query, place);
 	int64_t inserted = 0;
@@ -65,8 +52,7 @@ static int write_segment(struct db_connection *connection, const struct segment_
 	query = db_query(connection, "DELETE FROM unsealed_chains WHERE account = $1 AND chain = $2"
 	                             " AND EXISTS (SELECT 1 FROM chains c WHERE c.account = $1"
 	                             " AND c.chain = $2 AND last_sequence = sealed_sequence)");
-	db_bind_integer(query, segment->account);
-	db_bind_integer(query, segment->chain);
+	db_bind(query, segment->account, segment->chain);
 	/* Requesting the count makes an error show now rather than at the next statement. */
 	int64_t changes = 0;
 	return db_execute(query, &changes, error);
@@ -85,10 +71,7 @@ int take_staged(struct db_connection *connection, int64_t round, int64_t blocks,
 		db_query(connection, "UPDATE staged_round SET round = $3, blocks = $4,"
 	                         " changes = changes + 1"
 	                         " WHERE (round = $1 AND blocks = $2) OR ($2 = 0 AND round < $1)");
-	db_bind_integer(query, round);
-	db_bind_integer(query, blocks);
-	db_bind_integer(query, next_round);
-	db_bind_integer(query, next_blocks);
+	db_bind(query, round, blocks, next_round, next_blocks);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	return result || changes == 1 ? result : refuse_staged(round, blocks, error);
@@ -136,11 +119,9 @@ static int insert_block(struct db_connection *connection, const struct round_blo
 		connection, "INSERT INTO round_blocks (round, block, roots, events, latest_received_at)"
 					" SELECT $1, $2, $3, $4, $5"
 					" WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
-	db_bind_integer(query, block->round);
-	db_bind_integer(query, block->number);
+	db_bind(query, block->round, block->number);
 	db_bind_blob(query, roots, count * sizeof *roots);
-	db_bind_integer(query, block->events);
-	db_bind_integer(query, block->latest_received_at_us);
+	db_bind(query, block->events, block->latest_received_at_us);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
@@ -200,9 +181,8 @@ static int list_block(struct db_connection *connection, int64_t round, int64_t n
 		db_query_long(connection, "SELECT account, chain, number, first_sequence FROM segments"
 	                              " WHERE round = $1 AND place BETWEEN $2 AND $3"
 	                              " ORDER BY account, chain, number DESC");
-	db_bind_integer(query, round);
-	db_bind_integer(query, number * ROUND_BLOCK_SEGMENTS_MAX);
-	db_bind_integer(query, (number + 1) * ROUND_BLOCK_SEGMENTS_MAX - 1);
+	db_bind(query, round, number * ROUND_BLOCK_SEGMENTS_MAX,
+	        (number + 1) * ROUND_BLOCK_SEGMENTS_MAX - 1);
 	size_t count = 0;
 	for (; count < ROUND_BLOCK_SEGMENTS_MAX && db_step(query); count++)
 		ret_segments[count] = (struct staged_segment){db_integer(query, 0), db_integer(query, 1),
@@ -218,9 +198,7 @@ static int read_seal_hash(struct db_connection *connection, const struct staged_
 	struct db_query *query =
 		db_query(connection, "SELECT document FROM segments WHERE account = $1 AND chain = $2"
 	                         " AND number = $3 - 1");
-	db_bind_integer(query, segment->account);
-	db_bind_integer(query, segment->chain);
-	db_bind_integer(query, segment->number);
+	db_bind(query, segment->account, segment->chain, segment->number);
 	bool found = db_step(query);
 	if (found) {
 		struct slice document = db_text(query, 0);
@@ -238,8 +216,7 @@ static int run_of_segment(struct db_connection *connection, const char *literal_
                           struct error *error)
 {
 	struct db_query *query = db_query(connection, literal_sql);
-	db_bind_integer(query, segment->account);
-	db_bind_integer(query, segment->chain);
+	db_bind(query, segment->account, segment->chain);
 	if (with_number)
 		db_bind_integer(query, segment->number);
 	return db_execute(query, NULL, error);
@@ -258,14 +235,8 @@ static int unstage_segment(struct db_connection *connection, const struct staged
 	struct db_query *query = db_query(
 		connection, "UPDATE chains SET sealed_sequence = $4 - 1, sealed_segment = $3 - 1,"
 					" seal_hash = $5 WHERE account = $1 AND chain = $2 AND sealed_segment = $3");
-	db_bind_integer(query, segment->account);
-	db_bind_integer(query, segment->chain);
-	db_bind_integer(query, segment->number);
-	db_bind_integer(query, segment->first_sequence);
-	if (segment->number > 1)
-		db_bind_blob(query, &hash, sizeof hash);
-	else
-		db_bind_null(query);
+	db_bind(query, segment->account, segment->chain, segment->number, segment->first_sequence,
+	        segment->number > 1 ? &hash : NULL);
 	int64_t changes = 0;
 	result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
@@ -304,8 +275,7 @@ static int delete_block(struct db_connection *connection, int64_t round, int64_t
 		return result;
 	struct db_query *query =
 		db_query(connection, "DELETE FROM round_blocks WHERE round = $1 AND block = $2");
-	db_bind_integer(query, round);
-	db_bind_integer(query, number);
+	db_bind(query, round, number);
 	return db_execute(query, NULL, error);
 }
 
@@ -349,8 +319,7 @@ static int read_latest(struct db_connection *connection, struct staged_round *st
 	struct db_query *query =
 		db_query(connection, "SELECT COALESCE(MAX(latest_received_at), 0) FROM round_blocks"
 	                         " WHERE round = $1 AND block < $2");
-	db_bind_integer(query, staged->round);
-	db_bind_integer(query, staged->blocks);
+	db_bind(query, staged->round, staged->blocks);
 	if (db_step(query))
 		staged->latest_received_at_us = db_integer(query, 0);
 	return db_end(query, error);
@@ -379,8 +348,7 @@ int store_read_block(struct store *store, int64_t round, int64_t number, struct 
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, "SELECT roots, events FROM round_blocks"
 	                                                " WHERE round = $1 AND block = $2")};
-	db_bind_integer(row.query, round);
-	db_bind_integer(row.query, number);
+	db_bind(row.query, round, number);
 	struct slice roots = {0};
 	int64_t events = 0;
 	bool found = db_step(row.query);

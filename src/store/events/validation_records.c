@@ -10,10 +10,8 @@ static int write_object(struct db_connection *connection, const struct validatio
 	struct db_query *query =
 		db_query(connection, "INSERT INTO validation_objects (sha256, kind, der, first_seen)"
 	                         " VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING");
-	db_bind_blob(query, &object->sha256, sizeof object->sha256);
-	db_bind_string(query, validation_kind_text(object->kind));
-	db_bind_blob(query, object->der.data, object->der.size);
-	db_bind_integer(query, now_us);
+	db_bind(query, &object->sha256, validation_kind_text(object->kind), db_bytes(object->der),
+	        now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -23,8 +21,7 @@ static int write_link(struct db_connection *connection, const struct sha256 *tok
 	struct db_query *query =
 		db_query(connection, "INSERT INTO token_validation (token_hash, sha256) VALUES ($1, $2)"
 	                         " ON CONFLICT DO NOTHING");
-	db_bind_blob(query, token_hash, sizeof *token_hash);
-	db_bind_blob(query, &object->sha256, sizeof object->sha256);
+	db_bind(query, token_hash, &object->sha256);
 	int64_t changes = 0;
 	return db_execute(query, &changes, error);
 }

@@ -20,8 +20,7 @@ static int list_waiting(struct store *store, int64_t now_us, size_t limit, struc
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		of->all ? db_query(connection, WAITING("")) : db_query(connection, WAITING(WAITING_OF));
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, (int64_t)limit);
+	db_bind(query, now_us, (int64_t)limit);
 	shard_work_bind(query, of);
 	size_t count = 0;
 	for (; count < limit && db_step(query); count++) {
@@ -60,10 +59,7 @@ int store_delay_evidence(struct store *store, const struct evidence_queue_entry 
 		db_query(connection, "UPDATE evidence_queue SET next_attempt_at = $3, last_error = $4,"
 	                         " attempts = attempts + 1"
 	                         " WHERE account = $1 AND certification = $2");
-	db_bind_integer(query, item->account);
-	db_bind_integer(query, item->certification);
-	db_bind_integer(query, next_us);
-	db_bind_string(query, cause);
+	db_bind(query, item->account, item->certification, next_us, cause);
 	int64_t changes = 0;
 	return end_write(connection, db_execute(query, &changes, error), error);
 }
@@ -73,8 +69,7 @@ static int leave_queue(struct db_connection *connection, int64_t account, int64_
 {
 	struct db_query *query = db_query(connection, "DELETE FROM evidence_queue"
 	                                              " WHERE account = $1 AND certification = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, certification);
+	db_bind(query, account, certification);
 	return db_execute(query, ret_changes, error);
 }
 
@@ -103,17 +98,8 @@ int write_evidence_chain(struct db_connection *connection, const struct evidence
 		db_query(connection, "INSERT INTO evidence_chains (account, certification, record, chain,"
 	                         " hashes, after_stamp, stamp, place)"
 	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
-	db_bind_integer(query, chain->account);
-	db_bind_integer(query, chain->certification);
-	db_bind_integer(query, chain->record);
-	db_bind_integer(query, chain->chain);
-	db_bind_blob(query, chain->hashes.data, chain->hashes.size);
-	if (chain->after_stamp)
-		db_bind_integer(query, chain->after_stamp);
-	else
-		db_bind_null(query);
-	db_bind_integer(query, stamp);
-	db_bind_integer(query, place);
+	db_bind(query, chain->account, chain->certification, chain->record, chain->chain,
+	        db_bytes(chain->hashes), db_null_if(chain->after_stamp, 0), stamp, place);
 	return db_execute(query, NULL, error);
 }
 
@@ -125,8 +111,7 @@ int store_last_evidence_chain(struct store *store, int64_t account, int64_t cert
 	struct db_query *query = db_query(connection, "SELECT record, chain FROM evidence_chains"
 	                                              " WHERE account = $1 AND certification = $2"
 	                                              " ORDER BY record DESC, chain DESC LIMIT 1");
-	db_bind_integer(query, account);
-	db_bind_integer(query, certification);
+	db_bind(query, account, certification);
 	if (db_step(query)) {
 		record = db_integer(query, 0);
 		chain = db_integer(query, 1);
@@ -176,9 +161,7 @@ int store_list_evidence_chains(struct store *store, int64_t account, int64_t cer
 	                      " (SELECT COALESCE(MAX(stamp), 0) AS last FROM archive_timestamps) n"
 	                      " WHERE r.account = $1 AND r.certification = $2)"
 	                      " ORDER BY e.chain LIMIT $3")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, certification);
-	db_bind_integer(row.query, CHAINS_MAX + 1);
+	db_bind(row.query, account, certification, CHAINS_MAX + 1);
 	size_t count = 0;
 	bool known = true;
 	while (count < CHAINS_MAX && db_step(row.query))

@@ -20,8 +20,7 @@ static int list_ended(struct store *store, int64_t ended_us, size_t limit,
 		db_query(connection, "SELECT source, number, stamped_at, valid_until FROM tokens_at_rest"
 	                         " WHERE stamp IS NULL AND lost_at IS NULL AND valid_until < $1"
 	                         " ORDER BY valid_until LIMIT $2");
-	db_bind_integer(query, ended_us);
-	db_bind_integer(query, (int64_t)limit);
+	db_bind(query, ended_us, (int64_t)limit);
 	size_t count = 0;
 	bool known = true;
 	while (db_step(query) && count < limit)
@@ -42,9 +41,7 @@ static int uncover_valid(struct store *store, const struct renewable_token *lost
 	                         " WHERE (source, number) IN (" WITH_LOST
 	                         "SELECT source, number FROM tokens_at_rest WHERE valid_until >= $2"
 	                         " AND stamp IN (SELECT stamp FROM gone) LIMIT $3)");
-	db_bind_integer(query, lost->number);
-	db_bind_integer(query, ended_us);
-	db_bind_integer(query, ROWS_AT_ONCE);
+	db_bind(query, lost->number, ended_us, ROWS_AT_ONCE);
 	return end_write(connection, db_execute(query, ret_count, error), error);
 }
 
@@ -58,8 +55,7 @@ static void list_lost(struct db_connection *connection, const struct renewable_t
                       int64_t ended_us, struct db_array *ret)
 {
 	struct db_query *query = db_query(connection, WITH_LOST "SELECT stamp FROM gone");
-	db_bind_integer(query, lost->number);
-	db_bind_integer(query, ended_us);
+	db_bind(query, lost->number, ended_us);
 	while (db_step(query))
 		db_array_add_integer(ret, db_integer(query, 0));
 	db_release(query);
@@ -93,8 +89,7 @@ static int list_dependents(struct store *store, const struct renewable_token *lo
 		db_bind_array(query, &gone);
 	else
 		db_bind_integer(query, ended_us);
-	db_bind_integer(query, lost->valid_until_us);
-	db_bind_integer(query, ROWS_AT_ONCE);
+	db_bind(query, lost->valid_until_us, ROWS_AT_ONCE);
 	int64_t count = 0;
 	while (count < ROWS_AT_ONCE && db_step(query))
 		ret_items[count++] = (struct dependent_record){db_integer(query, 0), db_integer(query, 1)};
@@ -114,9 +109,7 @@ static int queue_lost(struct store *store, const struct dependent_record *items,
 			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
 						" next_attempt_at, attempts) VALUES ($1, $2, 'lost', $3, 0, 0)"
 						" ON CONFLICT (account, certification) DO UPDATE SET reason = 'lost'");
-		db_bind_integer(query, items[i].account);
-		db_bind_integer(query, items[i].certification);
-		db_bind_integer(query, now_us);
+		db_bind(query, items[i].account, items[i].certification, now_us);
 		result = db_execute(query, NULL, error);
 	}
 	result = end_write(connection, result, error);
@@ -149,9 +142,7 @@ static int mark(struct db_connection *connection, const struct renewable_token *
 {
 	struct db_query *query = db_query(connection, "UPDATE tokens_at_rest SET lost_at = $3"
 	                                              " WHERE source = $1 AND number = $2");
-	db_bind_string(query, token_source_text(token->source));
-	db_bind_integer(query, token->number);
-	db_bind_integer(query, now_us);
+	db_bind(query, token_source_text(token->source), token->number, now_us);
 	return db_execute(query, NULL, error);
 }
 

@@ -47,10 +47,8 @@ static int list_others(struct store *store, enum digest_algorithm algorithm,
 					" AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
 					" WHERE q.account = e.account AND q.certification = e.certification)"
 					" AND" EVIDENCE_CHAIN_IS_LAST " ORDER BY e.account, e.certification LIMIT $4");
-	db_bind_string(query, evidence_algorithm_text(algorithm));
-	db_bind_integer(query, after->account);
-	db_bind_integer(query, after->certification);
-	db_bind_integer(query, EVIDENCE_LEAVES_MAX);
+	db_bind(query, evidence_algorithm_text(algorithm), after->account, after->certification,
+	        EVIDENCE_LEAVES_MAX);
 	*ret_count = read_found(query, ret_items);
 	return end_read(connection, db_end(query, error));
 }
@@ -65,9 +63,7 @@ static int queue_others(struct store *store, const struct found *items, size_t c
 			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
 						" next_attempt_at, attempts) VALUES ($1, $2, 'digest', $3, 0, 0)"
 						" ON CONFLICT DO NOTHING");
-		db_bind_integer(query, items[i].at.account);
-		db_bind_integer(query, items[i].at.certification);
-		db_bind_integer(query, now_us);
+		db_bind(query, items[i].at.account, items[i].at.certification, now_us);
 		result = db_execute(query, NULL, error);
 	}
 	return end_write(connection, result, error);
@@ -100,10 +96,7 @@ static int list_forgotten(struct store *store, const struct evidence_cursor *aft
 	                         " AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
 	                         " WHERE q.account = c.account AND q.certification = c.certification)"
 	                         " ORDER BY c.account, c.chain, c.certification LIMIT $4");
-	db_bind_integer(query, after->account);
-	db_bind_integer(query, after->chain);
-	db_bind_integer(query, after->certification);
-	db_bind_integer(query, EVIDENCE_LEAVES_MAX);
+	db_bind(query, after->account, after->chain, after->certification, EVIDENCE_LEAVES_MAX);
 	*ret_count = read_found(query, ret_items);
 	return end_read(connection, db_end(query, error));
 }
@@ -120,9 +113,7 @@ static int queue_forgotten(struct store *store, const struct found *items, size_
 						" next_attempt_at, attempts) SELECT $1, $2, 'first', $3, 0, 0"
 						" WHERE NOT EXISTS (SELECT 1 FROM evidence_chains"
 						" WHERE account = $1 AND certification = $2) ON CONFLICT DO NOTHING");
-		db_bind_integer(query, items[i].at.account);
-		db_bind_integer(query, items[i].at.certification);
-		db_bind_integer(query, items[i].since_us);
+		db_bind(query, items[i].at.account, items[i].at.certification, items[i].since_us);
 		result = db_execute(query, NULL, error);
 	}
 	return end_write(connection, result, error);

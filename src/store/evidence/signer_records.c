@@ -127,10 +127,7 @@ static int add(struct db_connection *connection, const struct signer_candidate *
 	struct db_query *query = db_query(
 		connection, "INSERT INTO signers (number, sha256, development, certificates, used_from)"
 					" SELECT COALESCE(MAX(number), 0) + 1, $1, $2, $3, $4 FROM signers");
-	db_bind_blob(query, &candidate->sha256, sizeof candidate->sha256);
-	db_bind_integer(query, candidate->development);
-	db_bind_text(query, candidate->certificates);
-	db_bind_integer(query, now_us);
+	db_bind(query, &candidate->sha256, candidate->development, candidate->certificates, now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -139,8 +136,7 @@ static int end(struct db_connection *connection, int64_t now_us, struct slice re
 {
 	struct db_query *query = db_query(
 		connection, "UPDATE signers SET used_until = $1, reason = $2 WHERE used_until IS NULL");
-	db_bind_integer(query, now_us);
-	db_bind_text(query, reason);
+	db_bind(query, now_us, reason);
 	return db_execute(query, NULL, error);
 }
 
@@ -318,8 +314,6 @@ int store_put_signer_list(struct store *store, const struct signed_signer_list *
 	                         " VALUES (1, $1, $2, $3) ON CONFLICT (number) DO UPDATE SET"
 	                         " state = excluded.state, signed_at = excluded.signed_at,"
 	                         " document = excluded.document");
-	db_bind_blob(query, &list->state, sizeof list->state);
-	db_bind_integer(query, list->signed_at_us);
-	db_bind_blob(query, list->document.data, list->document.size);
+	db_bind(query, &list->state, list->signed_at_us, db_bytes(list->document));
 	return end_write(connection, db_execute(query, NULL, error), error);
 }

@@ -90,11 +90,8 @@ static int insert_block(struct db_connection *connection, const struct staged_st
 	struct db_query *query =
 		db_query(connection, "INSERT INTO archive_timestamp_blocks (stamp, block, algorithm,"
 	                         " leaves, staged_at) VALUES ($1, $2, $3, $4, $5)");
-	db_bind_integer(query, staged->stamp);
-	db_bind_integer(query, staged->blocks);
-	db_bind_string(query, evidence_algorithm_text(staged->algorithm));
-	db_bind_blob(query, hashes.data, hashes.size);
-	db_bind_integer(query, now_us);
+	db_bind(query, staged->stamp, staged->blocks, evidence_algorithm_text(staged->algorithm),
+	        db_bytes(buf_slice(&hashes)), now_us);
 	int64_t changes = 0;
 	return db_execute(query, &changes, error);
 }
@@ -131,8 +128,7 @@ int store_read_leaves(struct store *store, int64_t stamp, int64_t block, struct 
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, "SELECT leaves FROM archive_timestamp_blocks"
 	                                                " WHERE stamp = $1 AND block = $2")};
-	db_bind_integer(row.query, stamp);
-	db_bind_integer(row.query, block);
+	db_bind(row.query, stamp, block);
 	bool found = db_step(row.query);
 	struct slice leaves = found ? row_bytes(&row, 0) : slice_make(NULL, 0);
 	int result = end_read(connection, row_result(&row, found, error));
@@ -169,15 +165,9 @@ static int insert_stamp(struct db_connection *connection, const struct archive_t
 		connection, "INSERT INTO archive_timestamps (stamp, algorithm, authority, kind, stamped_at,"
 					" obtained_at, request, token, blocks)"
 					" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
-	db_bind_integer(query, stamp->stamp);
-	db_bind_string(query, evidence_algorithm_text(stamp->algorithm));
-	db_bind_string(query, stamp->authority);
-	db_bind_string(query, stamp->kind);
-	db_bind_integer(query, stamp->stamped_at_us);
-	db_bind_integer(query, stamp->obtained_at_us);
-	db_bind_blob(query, stamp->request.data, stamp->request.size);
-	db_bind_blob(query, stamp->token.data, stamp->token.size);
-	db_bind_blob(query, stamp->blocks.data, stamp->blocks.size);
+	db_bind(query, stamp->stamp, evidence_algorithm_text(stamp->algorithm), stamp->authority,
+	        stamp->kind, stamp->stamped_at_us, stamp->obtained_at_us, db_bytes(stamp->request),
+	        db_bytes(stamp->token), db_bytes(stamp->blocks));
 	int64_t changes = 0;
 	return db_execute(query, &changes, error);
 }
@@ -192,9 +182,7 @@ static int uncover_others(struct db_connection *connection, const struct archive
 		db_query(connection, "UPDATE tokens_at_rest SET stamp = NULL, place = NULL,"
 	                         " next_attempt_at = $2 + (valid_until - $2) / 2"
 	                         " WHERE stamp = $1 AND (valid_until < $2 OR valid_until > $3)");
-	db_bind_integer(query, stamp->stamp);
-	db_bind_integer(query, stamp->stamped_at_us);
-	db_bind_integer(query, stamp->valid_until_us);
+	db_bind(query, stamp->stamp, stamp->stamped_at_us, stamp->valid_until_us);
 	int64_t changes = 0;
 	return db_execute(query, &changes, error);
 }

@@ -119,8 +119,7 @@ static int list_by_chain(struct db_connection *connection, const int64_t given[4
 		for (size_t i = first; i < end && !result; i++) {
 			bool taken_over = i + 1 < end && rows[i + 1].chain == rows[i].chain + 1;
 			struct db_query *query = db_query(connection, RENEWALS);
-			db_bind_integer(query, rows[i].stamp);
-			db_bind_integer(query, taken_over ? rows[i + 1].after : 0);
+			db_bind(query, rows[i].stamp, taken_over ? rows[i + 1].after : 0);
 			while (db_step(query)) {
 				struct evidence_chain_times times = {.certification = rows[i].certification,
 				                                     .chain = rows[i].chain};

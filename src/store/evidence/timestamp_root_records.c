@@ -27,9 +27,7 @@ int store_add_timestamp_root(struct store *store, const struct sha256 *sha256, s
 	struct db_query *query =
 		db_query(connection, "INSERT INTO timestamp_roots (sha256, certificate, first_used)"
 	                         " VALUES ($1, $2, $3) ON CONFLICT DO NOTHING");
-	db_bind_blob(query, sha256, sizeof *sha256);
-	db_bind_text(query, pem);
-	db_bind_integer(query, store_now_us(store));
+	db_bind(query, sha256, pem, store_now_us(store));
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 

@@ -31,10 +31,8 @@ int write_renewable_token(struct db_connection *connection, const struct renewab
 	struct db_query *query =
 		db_query(connection, "INSERT INTO tokens_at_rest (source, number, stamped_at, valid_until)"
 	                         " VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING");
-	db_bind_string(query, token_source_text(token->source));
-	db_bind_integer(query, token->number);
-	db_bind_integer(query, token->stamped_at_us);
-	db_bind_integer(query, token->valid_until_us);
+	db_bind(query, token_source_text(token->source), token->number, token->stamped_at_us,
+	        token->valid_until_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -91,10 +89,7 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 					" AND $3 = CASE WHEN t.source = 'stamp' THEN (SELECT a.algorithm"
 					" FROM archive_timestamps a WHERE a.stamp = t.number) ELSE 'sha-256' END"
 					" ORDER BY t.valid_until LIMIT $4");
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, before_us);
-	db_bind_string(query, evidence_algorithm_text(algorithm));
-	db_bind_integer(query, (int64_t)limit);
+	db_bind(query, now_us, before_us, evidence_algorithm_text(algorithm), (int64_t)limit);
 	size_t count = 0;
 	bool known = true;
 	for (; db_step(query) && count < limit; count++) {
@@ -116,9 +111,7 @@ int store_delay_token(struct store *store, const struct renewable_token *token, 
 	struct db_query *query = db_query(
 		connection, "UPDATE tokens_at_rest SET attempts = attempts + 1, next_attempt_at = $3"
 					" WHERE source = $1 AND number = $2");
-	db_bind_string(query, token_source_text(token->source));
-	db_bind_integer(query, token->number);
-	db_bind_integer(query, next_us);
+	db_bind(query, token_source_text(token->source), token->number, next_us);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
@@ -129,10 +122,7 @@ int cover_token(struct db_connection *connection, const struct renewable_token *
 		db_query(connection, "UPDATE tokens_at_rest SET stamp = $3, place = $4"
 	                         " WHERE source = $1 AND number = $2 AND stamp IS NULL"
 	                         " AND lost_at IS NULL");
-	db_bind_string(query, token_source_text(token->source));
-	db_bind_integer(query, token->number);
-	db_bind_integer(query, stamp);
-	db_bind_integer(query, place);
+	db_bind(query, token_source_text(token->source), token->number, stamp, place);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
@@ -151,8 +141,7 @@ int store_find_renewable_token(struct store *store, enum token_source source, in
 		connection, "SELECT t.source, t.number, t.stamped_at, t.valid_until, a.stamp, t.place"
 					" FROM tokens_at_rest t LEFT JOIN archive_timestamps a ON a.stamp = t.stamp"
 					" WHERE t.source = $1 AND t.number = $2");
-	db_bind_string(query, token_source_text(source));
-	db_bind_integer(query, number);
+	db_bind(query, token_source_text(source), number);
 	bool found = db_step(query);
 	struct renewable_token token = {0};
 	int64_t stamp = 0, place = 0;
@@ -231,8 +220,7 @@ int store_evidence_due_since(struct store *store, int64_t now_us, int64_t before
 					" THEN (valid_until - stamped_at) / 2 ELSE $2 END) FROM tokens_at_rest"
 					" WHERE stamp IS NULL AND lost_at IS NULL AND valid_until <= $1 + $2"
 					" AND stamped_at + (valid_until - stamped_at) / 2 <= $1");
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, before_us);
+	db_bind(query, now_us, before_us);
 	int64_t since_us = db_step(query) ? row_time(query, 0) : TIME_NONE;
 	int result = end_read(connection, db_end(query, error));
 	if (!result)

@@ -45,8 +45,7 @@ static int unstage_block(struct db_connection *connection, int64_t stamp, int64_
 	int result = OK;
 	for (size_t i = 0; i < sizeof statements / sizeof *statements && !result; i++) {
 		struct db_query *query = db_query(connection, statements[i]);
-		db_bind_integer(query, stamp);
-		db_bind_integer(query, block);
+		db_bind(query, stamp, block);
 		if (i == 0)
 			db_bind_integer(query, now_us);
 		result = db_execute(query, NULL, error);

@@ -67,8 +67,7 @@ int store_load_test_usage(struct db_connection *connection, const char *day,
 {
 	struct db_query *query = db_query(connection, "SELECT events, content_bytes FROM test_usage "
 	                                              "WHERE account = $1 AND day = $2");
-	db_bind_integer(query, account->account);
-	db_bind_string(query, day);
+	db_bind(query, account->account, day);
 	if (db_step(query)) {
 		account->test_events_today = db_integer(query, 0);
 		account->test_bytes_today = db_integer(query, 1);
@@ -86,9 +85,7 @@ static int save_thresholds(struct db_connection *connection, const struct ledger
 			continue;
 		struct db_query *query = db_query(connection, "UPDATE balance_thresholds SET armed = $3 "
 		                                              "WHERE account = $1 AND threshold_id = $2");
-		db_bind_integer(query, account->account);
-		db_bind_string(query, threshold->threshold_id);
-		db_bind_integer(query, threshold->armed);
+		db_bind(query, account->account, threshold->threshold_id, threshold->armed);
 		result = db_execute(query, NULL, error);
 	}
 	return result;
@@ -102,13 +99,9 @@ int store_save_account(struct db_connection *connection, const struct ledger_acc
 					"last_unpaid = $5, active_at = CASE WHEN $6 < 0 THEN active_at ELSE $6 END, "
 					"stored_bytes = $7 "
 					"WHERE account = $1");
-	db_bind_integer(query, account->account);
-	db_bind_integer(query, account->balance);
-	db_bind_integer(query, account->unpaid_events);
-	db_bind_integer(query, account->last_entry);
-	db_bind_integer(query, account->last_unpaid);
-	db_bind_integer(query, active_us == TIME_NONE ? -1 : active_us - active_us % US_PER_DAY);
-	db_bind_integer(query, account->stored_bytes);
+	db_bind(query, account->account, account->balance, account->unpaid_events, account->last_entry,
+	        account->last_unpaid, active_us == TIME_NONE ? -1 : active_us - active_us % US_PER_DAY,
+	        account->stored_bytes);
 	int result = db_execute(query, NULL, error);
 	return result ? result : save_thresholds(connection, account, error);
 }
@@ -127,16 +120,10 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
 			connection, "INSERT INTO credit_entries(account, number, at, kind, credits, balance, "
 						"chain, first_sequence, last_sequence, reference) "
 						"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
-		db_bind_integer(query, account->account);
-		db_bind_integer(query, ++account->last_entry);
-		db_bind_integer(query, now_us);
-		db_bind_string(query, entry->kind);
-		db_bind_integer(query, entry->credits);
-		db_bind_integer(query, entry->balance);
+		db_bind(query, account->account, ++account->last_entry, now_us, entry->kind, entry->credits,
+		        entry->balance);
 		if (entry->chain) {
-			db_bind_integer(query, entry->chain->chain);
-			db_bind_integer(query, entry->first_sequence);
-			db_bind_integer(query, entry->last_sequence);
+			db_bind(query, entry->chain->chain, entry->first_sequence, entry->last_sequence);
 		} else {
 			db_bind_null(query);
 			db_bind_null(query);
@@ -183,12 +170,8 @@ static int write_notice(struct db_connection *connection, int64_t account,
 	store_fresh_id("ntc_", id);
 	struct db_query *query = number ? db_query(connection, NEW_NOTICE(", notice", ", $7"))
 	                                : db_query(connection, NEW_NOTICE("", ""));
-	db_bind_integer(query, account);
-	db_bind_string(query, id);
-	db_bind_string(query, notice_type_text(notice->type));
-	db_bind_string(query, mode_text(mode));
-	db_bind_integer(query, now_us);
-	db_bind_text(query, notice->data);
+	db_bind(query, account, id, notice_type_text(notice->type), mode_text(mode), now_us,
+	        notice->data);
 	if (number)
 		db_bind_integer(query, number);
 	*ret_number = db_step(query) ? db_integer(query, 0) : 0;
@@ -219,8 +202,7 @@ int store_settle(struct db_connection *connection, int64_t account, int64_t coun
 		db_query(connection,
 	             "DELETE FROM unpaid_events WHERE account = $1 AND number IN "
 	             "(SELECT number FROM unpaid_events WHERE account = $1 ORDER BY number LIMIT $2)");
-	db_bind_integer(query, account);
-	db_bind_integer(query, count);
+	db_bind(query, account, count);
 	int64_t changes;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != count)

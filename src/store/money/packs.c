@@ -79,13 +79,11 @@ static int write_billing(struct db_connection *connection, int64_t account,
 					" ON CONFLICT (account) DO UPDATE SET country = excluded.country,"
 					" region = excluded.region, tax_rate = excluded.tax_rate,"
 					" customer = excluded.customer, payment_method = excluded.payment_method");
-	db_bind_integer(query, account);
-	db_bind_string(query, choose(change->country, billing->country));
-	db_bind_string(
-		query, choose(change->region, billing->own_region ? region_text(billing->region) : NULL));
-	db_bind_integer(query, change->tax_rate < 0 ? billing->tax_rate : change->tax_rate);
-	db_bind_string(query, choose(change->customer, billing->customer));
-	db_bind_string(query, choose(change->payment_method, billing->payment_method));
+	db_bind(query, account, choose(change->country, billing->country),
+	        choose(change->region, billing->own_region ? region_text(billing->region) : NULL),
+	        change->tax_rate < 0 ? billing->tax_rate : change->tax_rate,
+	        choose(change->customer, billing->customer),
+	        choose(change->payment_method, billing->payment_method));
 	return db_execute(query, NULL, error);
 }
 
@@ -160,13 +158,8 @@ static int insert_pack(struct db_connection *connection, const struct pack_recor
 		connection, "INSERT INTO packs (account, number, pack_id, name, credits, amount, currency,"
 					" created_at) SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4, $5, $6, $7"
 					" FROM packs WHERE account = $1");
-	db_bind_integer(query, account);
-	db_bind_string(query, pack_id);
-	db_bind_string(query, given->name);
-	db_bind_integer(query, given->credits);
-	db_bind_integer(query, given->amount_minor);
-	db_bind_string(query, currency_text(given->currency));
-	db_bind_integer(query, now_us);
+	db_bind(query, account, pack_id, given->name, given->credits, given->amount_minor,
+	        currency_text(given->currency), now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -307,11 +300,8 @@ static int list_packs(struct db_connection *connection, const struct pack_filter
 		.arena = arena,
 		.query = routing_query(connection, &of, LISTED("", ""),
 	                           LISTED(WORK_ACCOUNTS("a", "$6"), WORK_ACCOUNTS("p", "$6")))};
-	db_bind_integer(row.query, filter->after_account);
-	db_bind_integer(row.query, filter->after_number);
-	db_bind_integer(row.query, filter->account);
-	db_bind_string(row.query, filter->currency);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, filter->after_account, filter->after_number, filter->account,
+	        filter->currency, limit + 1);
 	shard_work_bind(row.query, &of);
 	return row_list(&row, &pack_type, LIST_OF(list), limit, error);
 }
@@ -341,12 +331,7 @@ static int write_withdrawn(struct money *money, const struct pack_row *pack, boo
 	struct db_query *query =
 		db_query(money->connection,
 	             "UPDATE packs SET withdrawn_at = $3 WHERE account = $1 AND pack_id = $2");
-	db_bind_integer(query, pack->account);
-	db_bind_string(query, pack->pack_id);
-	if (withdrawn)
-		db_bind_integer(query, money->now_us);
-	else
-		db_bind_null(query);
+	db_bind(query, pack->account, pack->pack_id, db_value_if(withdrawn, money->now_us));
 	return db_execute(query, NULL, error);
 }
 

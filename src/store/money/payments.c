@@ -35,13 +35,7 @@ int insert_payment(struct money *money, int64_t purchase, const char *sale_id, c
 		money->connection, "INSERT INTO payments (account, number, purchase, action, provider,"
 						   " idempotency_key, state, created_at, next_try_at)"
 						   " VALUES ($1, $2, $3, $4, $5, $6, 'due', $7, $7)");
-	db_bind_integer(query, account);
-	db_bind_integer(query, number);
-	db_bind_integer(query, purchase);
-	db_bind_string(query, action_names[action]);
-	db_bind_string(query, provider);
-	db_bind_string(query, key);
-	db_bind_integer(query, money->now_us);
+	db_bind(query, account, number, purchase, action_names[action], provider, key, money->now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -50,8 +44,7 @@ static int has_open_refund(struct money *money, int64_t purchase, bool *ret, str
 	struct db_query *query = db_query(
 		money->connection, "SELECT COUNT(*) FROM payments WHERE account = $1 AND purchase = $2"
 						   " AND action = 'refund' AND state <> 'over'");
-	db_bind_integer(query, money->account.account);
-	db_bind_integer(query, purchase);
+	db_bind(query, money->account.account, purchase);
 	*ret = db_step(query) && db_integer(query, 0) > 0;
 	return db_end(query, error);
 }
@@ -87,10 +80,7 @@ int store_expedite_payment(struct store *store, struct slice idempotency_key, st
 			money.connection, "UPDATE payments SET next_try_at = $4 WHERE account = $1"
 							  " AND purchase = $2 AND idempotency_key = $3 AND state <> 'over'"
 							  " AND lease IS NULL");
-		db_bind_integer(query, money.account.account);
-		db_bind_integer(query, row.number);
-		db_bind_text(query, idempotency_key);
-		db_bind_integer(query, now_us);
+		db_bind(query, money.account.account, row.number, idempotency_key, now_us);
 		result = db_execute(query, NULL, error);
 	}
 	return money_end(&money, result, error);
@@ -103,10 +93,7 @@ int close_payments(struct money *money, int64_t purchase, enum payment_action ac
 		db_query(money->connection, "UPDATE payments SET state = 'over', outcome = $4, lease = NULL"
 	                                " WHERE account = $1 AND purchase = $2 AND action = $3"
 	                                " AND state <> 'over'");
-	db_bind_integer(query, money->account.account);
-	db_bind_integer(query, purchase);
-	db_bind_string(query, action_names[action]);
-	db_bind_string(query, outcome);
+	db_bind(query, money->account.account, purchase, action_names[action], outcome);
 	return db_execute(query, NULL, error);
 }
 
@@ -163,10 +150,7 @@ static int find_due_of(struct store *store, const char *holder, const char *prov
 	struct row row = {.arena = arena,
 	                  .query = of->all ? db_query(connection, DUE(""))
 	                                   : db_query(connection, DUE(DUE_OF))};
-	db_bind_integer(row.query, now_us);
-	db_bind_string(row.query, holder);
-	db_bind_string(row.query, provider);
-	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
+	db_bind(row.query, now_us, holder, provider, CLAIM_RESUMED_MAX);
 	shard_work_bind(row.query, of);
 	struct payment payment;
 	bool found = db_step(row.query);
@@ -202,10 +186,7 @@ static void skip_unreadable(struct store *store, const struct payment *payment, 
 	struct db_query *query =
 		db_query(connection, "UPDATE payments SET lease = NULL, next_try_at = $3"
 	                         " WHERE account = $1 AND number = $2 AND attempts = $4");
-	db_bind_integer(query, payment->account);
-	db_bind_integer(query, payment->number);
-	db_bind_integer(query, next_us);
-	db_bind_integer(query, payment->attempts);
+	db_bind(query, payment->account, payment->number, next_us, payment->attempts);
 	/* The error is reported to the caller all the same, and occurs again later. */
 	(void)!end_write_of_one(connection, query, error);
 }
@@ -226,13 +207,8 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 		connection, "UPDATE payments SET lease = $3, next_try_at = $4, attempts = attempts + 1,"
 					" first_try_at = COALESCE(first_try_at, $5) WHERE account = $1 AND number = $2"
 					" AND state <> 'over' AND next_try_at = $6 AND attempts = $7");
-	db_bind_integer(query, payment.account);
-	db_bind_integer(query, payment.number);
-	db_bind_string(query, holder);
-	db_bind_integer(query, now_us + lease_us);
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, seen_us);
-	db_bind_integer(query, payment.attempts);
+	db_bind(query, payment.account, payment.number, holder, now_us + lease_us, now_us, seen_us,
+	        payment.attempts);
 	result = end_write_of_one(connection, query, error); /* no row: another node was faster */
 	if (!result) {
 		payment.attempts++;
@@ -252,13 +228,9 @@ int store_delay_payment(struct store *store, const struct payment *payment, cons
 					" state = CASE WHEN $5 = 1 THEN 'waiting' ELSE state END,"
 					" reference = COALESCE($6, reference), last_error = COALESCE($7, last_error)"
 					" WHERE account = $1 AND number = $2 AND lease = $3 AND state <> 'over'");
-	db_bind_integer(query, payment->account);
-	db_bind_integer(query, payment->number);
-	db_bind_string(query, holder);
-	db_bind_integer(query, delay->next_us);
-	db_bind_integer(query, delay->waiting);
-	db_bind_string(query, delay->reference && *delay->reference ? delay->reference : NULL);
-	db_bind_string(query, delay->cause && *delay->cause ? delay->cause : NULL);
+	db_bind(query, payment->account, payment->number, holder, delay->next_us, delay->waiting,
+	        delay->reference && *delay->reference ? delay->reference : NULL,
+	        delay->cause && *delay->cause ? delay->cause : NULL);
 	return end_write(connection, job_claim_update(query, payment->idempotency_key, error), error);
 }
 
@@ -271,11 +243,8 @@ static int write_end(struct money *money, const struct payment *payment, const c
 		money->connection, "UPDATE payments SET state = 'over', lease = NULL, outcome = $4,"
 						   " last_error = COALESCE($5, last_error) WHERE account = $1"
 						   " AND number = $2 AND lease = $3 AND state <> 'over'");
-	db_bind_integer(query, payment->account);
-	db_bind_integer(query, payment->number);
-	db_bind_string(query, holder);
-	db_bind_string(query, ended->outcome);
-	db_bind_string(query, ended->cause && *ended->cause ? ended->cause : NULL);
+	db_bind(query, payment->account, payment->number, holder, ended->outcome,
+	        ended->cause && *ended->cause ? ended->cause : NULL);
 	return job_claim_update(query, payment->idempotency_key, error);
 }
 
@@ -290,10 +259,7 @@ static int keep_facts(struct money *money, struct purchase_row *row,
 		db_query(money->connection, "UPDATE purchases SET reference = COALESCE($3, reference),"
 	                                " payment_url = COALESCE($4, payment_url)"
 	                                " WHERE account = $1 AND number = $2");
-	db_bind_integer(query, money->account.account);
-	db_bind_integer(query, row->number);
-	db_bind_string(query, reference);
-	db_bind_string(query, url);
+	db_bind(query, money->account.account, row->number, reference, url);
 	return db_execute(query, NULL, error);
 }
 

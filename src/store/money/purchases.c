@@ -27,20 +27,10 @@ static void bind_purchase(struct db_query *query, const struct money *money,
 {
 	const struct pack_row *pack = given->pack;
 	const struct billing *billing = &given->buyer->billing;
-	db_bind_string(query, pack->pack_id);
-	db_bind_string(query, description);
-	db_bind_integer(query, pack->credits);
-	db_bind_integer(query, pack->amount_minor);
-	db_bind_integer(query, amount_tax(pack->amount_minor, billing->tax_rate));
-	db_bind_string(query, currency_text(pack->currency));
-	db_bind_string(query, billing->country);
-	db_bind_string(query, billing->customer);
-	db_bind_string(query, billing->payment_method);
-	db_bind_string(query, given->provider);
-	db_bind_integer(query, given->automatic);
-	db_bind_integer(query, money->now_us);
-	db_bind_integer(query, billing->tax_rate);
-	db_bind_string(query, given->buyer->name);
+	db_bind(query, pack->pack_id, description, pack->credits, pack->amount_minor,
+	        amount_tax(pack->amount_minor, billing->tax_rate), currency_text(pack->currency),
+	        billing->country, billing->customer, billing->payment_method, given->provider,
+	        given->automatic, money->now_us, billing->tax_rate, given->buyer->name);
 }
 
 int insert_purchase(struct money *money, const struct new_purchase *given, int64_t *ret_number,
@@ -60,9 +50,7 @@ int insert_purchase(struct money *money, const struct new_purchase *given, int64
 		" tax, currency, country, customer, payment_method, provider, automatic, state, created_at,"
 		" tax_rate, account_name) VALUES"
 		" ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'pending', $15, $16, $17)");
-	db_bind_integer(query, account);
-	db_bind_integer(query, *ret_number);
-	db_bind_string(query, ret_sale_id);
+	db_bind(query, account, *ret_number, ret_sale_id);
 	bind_purchase(query, money, given, description);
 	return db_execute(query, NULL, error);
 }
@@ -217,11 +205,8 @@ static int list_purchases(struct db_connection *connection, const struct purchas
 	                      routing_query(connection, &of, LISTED("", ""),
 	                                    LISTED(WORK_ACCOUNTS("z", "$6"),
 	                                           WORK_ACCOUNTS("p", "$6") WORK_ACCOUNTS("a", "$6")))};
-	db_bind_integer(row.query, filter->account);
-	db_bind_string(row.query, filter->state);
-	db_bind_integer(row.query, filter->before_us);
-	db_bind_text(row.query, filter->before_sale);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, filter->account, filter->state, filter->before_us, filter->before_sale,
+	        limit + 1);
 	shard_work_bind(row.query, &of);
 	return row_list(&row, &purchase_type, LIST_OF(list), limit, error);
 }
@@ -262,8 +247,7 @@ int read_purchase_row(struct money *money, int64_t number, struct purchase_row *
 	                               "SELECT sale_id, pack_id, credits, amount, tax, currency, state,"
 	                               " provider, payment_url, reference FROM purchases"
 	                               " WHERE account = $1 AND number = $2")};
-	db_bind_integer(row.query, money->account.account);
-	db_bind_integer(row.query, number);
+	db_bind(row.query, money->account.account, number);
 	bool found = db_step(row.query);
 	if (found) {
 		*ret = (struct purchase_row){
@@ -306,13 +290,8 @@ static int write_step(struct money *money, const struct purchase_row *row, int c
 						   " paid_entry = CASE WHEN $6 = 1 THEN $7 ELSE paid_entry END,"
 						   " returned_entry = CASE WHEN $6 = -1 THEN $7 ELSE returned_entry END"
 						   " WHERE account = $1 AND number = $2");
-	db_bind_integer(query, money->account.account);
-	db_bind_integer(query, row->number);
-	db_bind_string(query, purchase_state_text(row->state));
-	db_bind_integer(query, paid);
-	db_bind_integer(query, money->now_us);
-	db_bind_integer(query, credits);
-	db_bind_integer(query, entry);
+	db_bind(query, money->account.account, row->number, purchase_state_text(row->state), paid,
+	        money->now_us, credits, entry);
 	return db_execute(query, NULL, error);
 }
 
@@ -388,8 +367,7 @@ static int is_being_charged(struct money *money, const struct purchase_row *row,
 	struct db_query *query = db_query(
 		money->connection, "SELECT COUNT(*) FROM payments WHERE account = $1 AND purchase = $2"
 						   " AND state <> 'over' AND provider <> 'manual'");
-	db_bind_integer(query, money->account.account);
-	db_bind_integer(query, row->number);
+	db_bind(query, money->account.account, row->number);
 	*ret = db_step(query) && db_integer(query, 0) > 0;
 	return db_end(query, error);
 }
@@ -445,9 +423,7 @@ static int keep_reference(struct money *money, const struct purchase_row *row,
 	struct db_query *query =
 		db_query(money->connection,
 	             "UPDATE purchases SET reference = $3 WHERE account = $1 AND number = $2");
-	db_bind_integer(query, money->account.account);
-	db_bind_integer(query, row->number);
-	db_bind_string(query, reference);
+	db_bind(query, money->account.account, row->number, reference);
 	return db_execute(query, NULL, error);
 }
 

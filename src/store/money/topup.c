@@ -41,9 +41,7 @@ static int count_today(struct db_connection *connection, int64_t account, int64_
 		db_query(connection, "SELECT COUNT(*) FROM purchases WHERE account = $1 AND automatic = 1"
 	                         " AND state <> 'rejected' AND created_at >= $2 AND created_at < $3");
 	int64_t next_us = time_next_day(now_us);
-	db_bind_integer(query, account);
-	db_bind_integer(query, next_us - US_PER_DAY);
-	db_bind_integer(query, next_us);
+	db_bind(query, account, next_us - US_PER_DAY, next_us);
 	*ret = db_step(query) ? db_integer(query, 0) : 0;
 	return db_end(query, error);
 }
@@ -77,10 +75,7 @@ static int write_failure(struct money *money, int64_t purchase, enum recharge_re
 		money->connection, "UPDATE topups SET enabled = 0, failed_at = $2, reason = $3,"
 						   " purchase = CASE WHEN purchase = $4 THEN NULL ELSE purchase END"
 						   " WHERE account = $1");
-	db_bind_integer(query, money->account.account);
-	db_bind_integer(query, money->now_us);
-	db_bind_string(query, recharge_reason_text(reason));
-	db_bind_integer(query, purchase);
+	db_bind(query, money->account.account, money->now_us, recharge_reason_text(reason), purchase);
 	return db_execute(query, NULL, error);
 }
 
@@ -228,10 +223,7 @@ int store_set_topup(struct store *store, struct slice account_id, struct slice p
 							  " enabled = 1, threshold = excluded.threshold,"
 							  " pack_id = excluded.pack_id, daily_max = excluded.daily_max,"
 							  " failed_at = NULL, reason = NULL");
-		db_bind_integer(query, account);
-		db_bind_integer(query, threshold);
-		db_bind_text(query, pack_id);
-		db_bind_integer(query, daily_max);
+		db_bind(query, account, threshold, pack_id, daily_max);
 		result = db_execute(query, NULL, error);
 	}
 	return money_end(&money, result, error);
@@ -256,8 +248,7 @@ static int switch_topup(struct money *money, struct slice account_id, bool on, s
 	                                " failed_at = CASE WHEN $2 = 1 THEN NULL ELSE failed_at END,"
 	                                " reason = CASE WHEN $2 = 1 THEN NULL ELSE reason END"
 	                                " WHERE account = $1");
-	db_bind_integer(query, account);
-	db_bind_integer(query, on);
+	db_bind(query, account, on);
 	return db_execute(query, NULL, error);
 }
 
@@ -319,9 +310,7 @@ int store_get_topup_check(struct store *store, int64_t account, int64_t copied_u
 			" t.looked_at IS NULL OR t.looked_at < $2, COALESCE(t.looked_at, 0) FROM topups t"
 			" JOIN accounts a ON a.account = t.account"
 			" LEFT JOIN account_billing b ON b.account = t.account WHERE t.account = $1")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, woken_us);
-	db_bind_integer(row.query, copied_us);
+	db_bind(row.query, account, woken_us, copied_us);
 	struct topup_payment_check look = {0};
 	if (db_step(row.query)) {
 		store_copy_id(look.account_id, db_text(row.query, 0));
@@ -348,10 +337,7 @@ int store_end_topup_check(struct store *store, int64_t account, const char *reas
 	                               " failed_at = CASE WHEN $3 = 1 THEN $2 ELSE failed_at END,"
 	                               " reason = CASE WHEN $3 = 1 THEN $4 ELSE reason END"
 	                               " WHERE account = $1");
-	db_bind_integer(query, account);
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, reason != NULL);
-	db_bind_string(query, reason);
+	db_bind(query, account, now_us, reason != NULL, reason);
 	return money_end(&money, db_execute(query, NULL, error), error);
 }
 
@@ -409,8 +395,7 @@ static int buy(struct money *money, const struct decision *decision, const char 
 		return result;
 	struct db_query *query =
 		db_query(money->connection, "UPDATE topups SET purchase = $2 WHERE account = $1");
-	db_bind_integer(query, money->account.account);
-	db_bind_integer(query, number);
+	db_bind(query, money->account.account, number);
 	return db_execute(query, NULL, error);
 }
 

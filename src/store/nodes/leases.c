@@ -20,10 +20,7 @@ int store_take_lease(struct store *store, enum lease_name name, const char *hold
 	                         " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
 	                         " expires_at = excluded.expires_at"
 	                         " WHERE leases.holder = excluded.holder OR leases.expires_at <= $4");
-	db_bind_string(query, names[name]);
-	db_bind_string(query, holder);
-	db_bind_integer(query, now_us + duration_us);
-	db_bind_integer(query, now_us);
+	db_bind(query, names[name], holder, now_us + duration_us, now_us);
 	int64_t changes = 0;
 	int result = end_write(connection, db_execute(query, &changes, error), error);
 	if (!result)
@@ -37,7 +34,6 @@ int store_end_lease(struct store *store, enum lease_name name, const char *holde
 	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "DELETE FROM leases WHERE name = $1 AND holder = $2");
-	db_bind_string(query, names[name]);
-	db_bind_string(query, holder);
+	db_bind(query, names[name], holder);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }

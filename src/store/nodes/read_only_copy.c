@@ -117,8 +117,7 @@ static int write_time(struct db_connection *connection, const char *name, int64_
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, $2)"
 	                         " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
-	db_bind_string(query, name);
-	db_bind_string(query, copy_mark(NULL, time_us, text).value);
+	db_bind(query, name, copy_mark(NULL, time_us, text).value);
 	return db_execute(query, NULL, error);
 }
 
@@ -194,8 +193,7 @@ static int skip_batch(struct store *store, int64_t now_us, int64_t *account, int
 		db_query(connection, "SELECT e.account, e.endpoint FROM webhook_endpoints e WHERE " ENABLED
 	                         " AND e.next_at IS NOT NULL AND (e.account > $1 OR (e.account = $1"
 	                         " AND e.endpoint >= $2)) ORDER BY e.account, e.endpoint LIMIT 1");
-	db_bind_integer(query, *account);
-	db_bind_integer(query, *endpoint);
+	db_bind(query, *account, *endpoint);
 	*ret_found = db_step(query);
 	if (*ret_found) {
 		*account = db_integer(query, 0);
@@ -207,8 +205,7 @@ static int skip_batch(struct store *store, int64_t now_us, int64_t *account, int
 	/* The endpoint may have been disabled since; its deliveries are then kept. */
 	query = db_query(connection, "SELECT e.endpoint FROM webhook_endpoints e WHERE " ENABLED
 	                             " AND e.account = $1 AND e.endpoint = $2 FOR UPDATE");
-	db_bind_integer(query, *account);
-	db_bind_integer(query, *endpoint);
+	db_bind(query, *account, *endpoint);
 	*ret_changes = 0;
 	bool enabled = db_step(query);
 	result = db_end(query, error);
@@ -220,15 +217,12 @@ static int skip_batch(struct store *store, int64_t now_us, int64_t *account, int
 	                         " FROM webhook_deliveries WHERE account = $1 AND endpoint = $2"
 	                         " AND status = 'waiting' ORDER BY replayed, next_attempt_at, notice"
 	                         " LIMIT 500)");
-	db_bind_integer(query, *account);
-	db_bind_integer(query, *endpoint);
-	db_bind_integer(query, now_us);
+	db_bind(query, *account, *endpoint, now_us);
 	result = db_execute(query, ret_changes, error);
 	if (!result && *ret_changes == 0) {
 		query = db_query(connection, "UPDATE webhook_endpoints SET next_at = NULL"
 		                             " WHERE account = $1 AND endpoint = $2");
-		db_bind_integer(query, *account);
-		db_bind_integer(query, *endpoint);
+		db_bind(query, *account, *endpoint);
 		result = db_execute(query, NULL, error);
 	}
 	return end_write(connection, result, error);

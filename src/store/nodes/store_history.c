@@ -33,12 +33,7 @@ int store_record_rollback(struct store *store, const struct accepted_rollback *r
 	struct db_query *query =
 		db_query(connection, "INSERT INTO rollbacks (accepted_at, node, round, root, known_round,"
 	                         " known_root, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)");
-	db_bind_integer(query, rollback->accepted_at_us);
-	db_bind_string(query, rollback->node);
-	db_bind_integer(query, rollback->round);
-	db_bind_blob(query, &rollback->root, sizeof rollback->root);
-	db_bind_integer(query, rollback->known_round);
-	db_bind_blob(query, &rollback->known_root, sizeof rollback->known_root);
-	db_bind_text(query, rollback->reason);
+	db_bind(query, rollback->accepted_at_us, rollback->node, rollback->round, &rollback->root,
+	        rollback->known_round, &rollback->known_root, rollback->reason);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }

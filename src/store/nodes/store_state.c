@@ -142,8 +142,7 @@ static int read_of_channel(struct db_connection *connection, struct db_query *qu
 		return result;
 	query =
 		db_query(connection, "SELECT channel_id FROM channels WHERE account = $1 AND channel = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, channel);
+	db_bind(query, account, channel);
 	if (db_step(query))
 		store_copy_id(ret->about, db_text(query, 0));
 	return db_end(query, error);
@@ -154,8 +153,7 @@ static int read_certifications(struct db_connection *connection, int64_t now_us,
 {
 	struct db_query *query = db_query(
 		connection, "SELECT last_number FROM certification_numbers WHERE year = $1 AND mode = $2");
-	db_bind_integer(query, time_year(now_us));
-	db_bind_string(query, mode_text(mode));
+	db_bind(query, time_year(now_us), mode_text(mode));
 	return read_count(query, ret, error);
 }
 

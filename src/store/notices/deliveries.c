@@ -83,8 +83,7 @@ static int load_endpoint(struct db_connection *connection, int64_t account, int6
 	                                           " previous_secret_until FROM webhook_endpoints"
 	                                           " WHERE account = $1 AND endpoint = $2"
 	                                           " AND disabled_at IS NULL AND deleted_at IS NULL")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, endpoint);
+	db_bind(row.query, account, endpoint);
 	bool found = db_step(row.query);
 	if (found) {
 		store_copy_id(ret->endpoint_id, db_text(row.query, 0));
@@ -136,10 +135,7 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
 			" n.data, COALESCE(d.replayed_at, n.created_at) FROM (" DUE_ALTERNATING ") AS d"
 			" JOIN notices n ON n.account = d.account AND n.notice = d.notice AND n.account = $1"
 			" ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.turn, d.replayed LIMIT $4")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, endpoint);
-	db_bind_integer(row.query, now_us);
-	db_bind_integer(row.query, limit);
+	db_bind(row.query, account, endpoint, now_us, limit);
 	bool more = false;
 	result = end_read(connection, row_list(&row, &delivery_type, &batch.items, &batch.count, &more,
 	                                       limit, error));
@@ -167,8 +163,7 @@ static int lock_endpoint(struct recording *recording)
 	struct db_query *query = db_query(
 		recording->connection, "SELECT failures, disabled_at, deleted_at FROM webhook_endpoints"
 							   " WHERE account = $1 AND endpoint = $2 FOR UPDATE");
-	db_bind_integer(query, recording->account);
-	db_bind_integer(query, recording->endpoint);
+	db_bind(query, recording->account, recording->endpoint);
 	bool found = db_step(query);
 	recording->failures = found ? db_integer(query, 0) : 0;
 	recording->disabled = found && !db_is_null(query, 1);
@@ -186,17 +181,9 @@ static int write_attempt(struct recording *recording, const struct attempt_recor
 		" http_status, error, answer) SELECT account, endpoint, notice, $4, $5, $6, $7, $8, $9"
 		" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND notice = $3"
 		" ON CONFLICT (account, endpoint, notice, attempt) DO NOTHING");
-	db_bind_integer(query, recording->account);
-	db_bind_integer(query, recording->endpoint);
-	db_bind_integer(query, record->notice);
-	db_bind_integer(query, record->attempts + 1);
-	db_bind_integer(query, record->at_us);
-	db_bind_integer(query, record->duration_us);
-	if (record->http_status)
-		db_bind_integer(query, record->http_status);
-	else
-		db_bind_null(query);
-	db_bind_string(query, record->http_status ? NULL : record->error);
+	db_bind(query, recording->account, recording->endpoint, record->notice, record->attempts + 1,
+	        record->at_us, record->duration_us, db_null_if(record->http_status, 0),
+	        record->http_status ? NULL : record->error);
 	db_bind_blob(query, record->answer_size ? record->answer : NULL, record->answer_size);
 	return db_execute(query, NULL, recording->error);
 }
@@ -212,14 +199,10 @@ static int move_delivery(struct recording *recording, const struct attempt_recor
 		"UPDATE webhook_deliveries SET status = $6, attempts = attempts + 1, tries = tries + 1,"
 		" next_attempt_at = $7 WHERE account = $1 AND endpoint = $2 AND notice = $3"
 		" AND status = 'waiting' AND attempts = $4 AND tries = $5");
-	db_bind_integer(query, recording->account);
-	db_bind_integer(query, recording->endpoint);
-	db_bind_integer(query, record->notice);
-	db_bind_integer(query, record->attempts);
-	db_bind_integer(query, record->tries);
-	db_bind_string(query, statuses[record->end]);
-	db_bind_integer(query, record->end == DELIVERY_AGAIN ? record->next_at_us
-	                                                     : record->at_us + record->duration_us);
+	db_bind(query, recording->account, recording->endpoint, record->notice, record->attempts,
+	        record->tries, statuses[record->end],
+	        record->end == DELIVERY_AGAIN ? record->next_at_us
+	                                      : record->at_us + record->duration_us);
 	return db_execute(query, ret_changes, recording->error);
 }
 
@@ -247,8 +230,7 @@ static int queue_mail(struct recording *recording)
 	struct db_query *query =
 		db_query(recording->connection, "SELECT endpoint_id, url FROM webhook_endpoints"
 	                                    " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, recording->account);
-	db_bind_integer(query, recording->endpoint);
+	db_bind(query, recording->account, recording->endpoint);
 	BUF_AUTO struct buf values;
 	buf_init(&values, MAIL_VALUES_MAX);
 	struct json_writer writer = {.out = &values};
@@ -276,12 +258,8 @@ static int save_endpoint(struct recording *recording, bool disabled_now)
 	             " disabled_by = CASE WHEN $4 = 1 THEN 'failures' ELSE disabled_by END,"
 	             " next_at = CASE WHEN $6 = 1 THEN NULL ELSE " FIRST_DUE " END"
 	             " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, recording->account);
-	db_bind_integer(query, recording->endpoint);
-	db_bind_integer(query, recording->failures);
-	db_bind_integer(query, disabled_now);
-	db_bind_integer(query, recording->now_us);
-	db_bind_integer(query, recording->disabled || recording->gone);
+	db_bind(query, recording->account, recording->endpoint, recording->failures, disabled_now,
+	        recording->now_us, recording->disabled || recording->gone);
 	int result = db_execute(query, NULL, recording->error);
 	return result || !disabled_now ? result : queue_mail(recording);
 }

@@ -37,9 +37,7 @@ static int make_due(struct db_connection *connection, const struct fan_out *out,
 {
 	struct db_query *query = db_query(connection, "UPDATE webhook_endpoints SET next_at = $3"
 	                                              " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, out->account);
-	db_bind_integer(query, endpoint);
-	db_bind_integer(query, out->due_us);
+	db_bind(query, out->account, endpoint, out->due_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -54,10 +52,7 @@ int fan_out_notice(struct db_connection *connection, struct fan_out *out, int64_
 			connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status,"
 						" attempts, tries, next_attempt_at)"
 						" VALUES ($1, $2, $3, 'waiting', 0, 0, $4)");
-		db_bind_integer(query, out->account);
-		db_bind_integer(query, out->endpoints[i].endpoint);
-		db_bind_integer(query, notice);
-		db_bind_integer(query, out->due_us);
+		db_bind(query, out->account, out->endpoints[i].endpoint, notice, out->due_us);
 		result = db_execute(query, NULL, error);
 		if (result || out->endpoints[i].next_at_us <= out->due_us)
 			continue;

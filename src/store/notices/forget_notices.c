@@ -40,8 +40,7 @@ static int is_waiting(struct db_connection *connection, const struct place *plac
 					" ON d.account = e.account AND d.endpoint = e.endpoint"
 					" WHERE e.account = $1 AND e.disabled_at IS NULL AND e.deleted_at IS NULL"
 					" AND d.notice = $2 AND d.status = 'waiting'");
-	db_bind_integer(query, place->account);
-	db_bind_integer(query, place->number);
+	db_bind(query, place->account, place->number);
 	*ret = db_step(query) && db_integer(query, 0) > 0;
 	return db_end(query, error);
 }
@@ -62,8 +61,7 @@ static int remove_notice(struct db_connection *connection, const struct place *p
 		return result;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts && !result; i++) {
 		struct db_query *query = db_query(connection, texts[i]);
-		db_bind_integer(query, place->account);
-		db_bind_integer(query, place->number);
+		db_bind(query, place->account, place->number);
 		result = db_execute(query, NULL, error);
 	}
 	++*removed;
@@ -102,8 +100,7 @@ static int empty_endpoint(struct db_connection *connection, const struct place *
 		connection, "DELETE FROM webhook_attempts WHERE account = $1 AND endpoint = $2"
 					" AND notice IN (SELECT notice FROM webhook_deliveries WHERE account = $1"
 					" AND endpoint = $2 ORDER BY notice LIMIT 500)");
-	db_bind_integer(query, place->account);
-	db_bind_integer(query, place->number);
+	db_bind(query, place->account, place->number);
 	int result = db_execute(query, NULL, error);
 	if (result)
 		return result;
@@ -111,8 +108,7 @@ static int empty_endpoint(struct db_connection *connection, const struct place *
 	                 "DELETE FROM webhook_deliveries WHERE account = $1 AND endpoint = $2"
 	                 " AND notice IN (SELECT notice FROM webhook_deliveries WHERE account = $1"
 	                 " AND endpoint = $2 ORDER BY notice LIMIT 500)");
-	db_bind_integer(query, place->account);
-	db_bind_integer(query, place->number);
+	db_bind(query, place->account, place->number);
 	int64_t changes = 0;
 	result = db_execute(query, &changes, error);
 	*removed += changes;
@@ -120,8 +116,7 @@ static int empty_endpoint(struct db_connection *connection, const struct place *
 		return result;
 	query = db_query(connection, "DELETE FROM webhook_endpoints"
 	                             " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, place->account);
-	db_bind_integer(query, place->number);
+	db_bind(query, place->account, place->number);
 	++*removed;
 	return db_execute(query, NULL, error);
 }

@@ -18,12 +18,8 @@ int store_queue_mail(struct db_connection *connection, int64_t account, const ch
 		connection, "INSERT INTO mails (account, mail_id, template, details, queued_at, next_at)"
 					" SELECT account, $2, $3, $4, $5, $6 FROM accounts"
 					" WHERE account = $1 AND email IS NOT NULL AND email <> ''");
-	db_bind_integer(query, account);
-	db_bind_string(query, mail_id);
-	db_bind_string(query, template_name);
-	db_bind_text(query, values);
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, due_at_once_us(connection, now_us));
+	db_bind(query, account, mail_id, template_name, values, now_us,
+	        due_at_once_us(connection, now_us));
 	return db_execute(query, NULL, error);
 }
 
@@ -40,14 +36,9 @@ int store_queue_mail_to(struct db_connection *connection, int64_t account, const
 	struct db_query *query = db_query(
 		connection, "INSERT INTO mails (account, mail_id, template, details, queued_at,"
 					" next_at, recipient, language) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
-	db_bind_integer(query, account);
-	db_bind_string(query, mail_id);
-	db_bind_string(query, template_name);
-	db_bind_text(query, values);
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, due_at_once_us(connection, now_us));
-	db_bind_string(query, to->recipient);
-	db_bind_string(query, to->language == LANGUAGE_SPANISH ? "es" : "en");
+	db_bind(query, account, mail_id, template_name, values, now_us,
+	        due_at_once_us(connection, now_us), to->recipient,
+	        to->language == LANGUAGE_SPANISH ? "es" : "en");
 	return db_execute(query, NULL, error);
 }
 
@@ -69,8 +60,7 @@ static int find_due_of(struct store *store, const char *template_name, int64_t n
 	struct row row = {.arena = arena,
 	                  .query = of->all ? db_query(connection, DUE(""))
 	                                   : db_query(connection, DUE(WORK_ACCOUNTS("m", "$3")))};
-	db_bind_integer(row.query, now_us);
-	db_bind_string(row.query, template_name);
+	db_bind(row.query, now_us, template_name);
 	shard_work_bind(row.query, of);
 	bool found = db_step(row.query);
 	struct mail mail = {0};
@@ -119,11 +109,7 @@ int store_claim_mail(struct store *store, const char *template_name, const char 
 	struct db_query *query = db_query(
 		connection, "UPDATE mails SET lease = $3, next_at = $4"
 					" WHERE account = $1 AND mail_id = $2 AND state = 'waiting' AND next_at = $5");
-	db_bind_integer(query, mail.account);
-	db_bind_string(query, mail.mail_id);
-	db_bind_string(query, holder);
-	db_bind_integer(query, now_us + lease_us);
-	db_bind_integer(query, seen_us);
+	db_bind(query, mail.account, mail.mail_id, holder, now_us + lease_us, seen_us);
 	result = end_write_of_one(connection, query, error); /* no row: another node was faster */
 	if (!result)
 		*ret = mail;
@@ -141,12 +127,7 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 		connection, "UPDATE mails SET state = $4, last_error = $5, ended_at = $6, lease = NULL,"
 					" attempts = attempts + 1"
 					" WHERE account = $1 AND mail_id = $2 AND lease = $3 AND state = 'waiting'");
-	db_bind_integer(query, mail->account);
-	db_bind_string(query, mail->mail_id);
-	db_bind_string(query, holder);
-	db_bind_string(query, states[end]);
-	db_bind_string(query, cause);
-	db_bind_integer(query, now_us);
+	db_bind(query, mail->account, mail->mail_id, holder, states[end], cause, now_us);
 	return end_write(connection, job_claim_update(query, mail->mail_id, error), error);
 }
 
@@ -158,11 +139,7 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
 		connection, "UPDATE mails SET next_at = $4, last_error = $5, lease = NULL,"
 					" attempts = attempts + 1"
 					" WHERE account = $1 AND mail_id = $2 AND lease = $3 AND state = 'waiting'");
-	db_bind_integer(query, mail->account);
-	db_bind_string(query, mail->mail_id);
-	db_bind_string(query, holder);
-	db_bind_integer(query, next_us);
-	db_bind_string(query, cause);
+	db_bind(query, mail->account, mail->mail_id, holder, next_us, cause);
 	return end_write(connection, job_claim_update(query, mail->mail_id, error), error);
 }
 

@@ -68,8 +68,7 @@ static int find_endpoint(struct db_connection *connection, int64_t account,
 	struct row row = {.query = db_query(connection, "SELECT 1 FROM webhook_endpoints"
 	                                                " WHERE account = $1 AND endpoint_id = $2"
 	                                                " AND deleted_at IS NULL")};
-	db_bind_integer(row.query, account);
-	db_bind_text(row.query, endpoint_id);
+	db_bind(row.query, account, endpoint_id);
 	return row_end(&row, db_step(row.query), MSG_STORE_NO_WEBHOOK, endpoint_id, error);
 }
 
@@ -95,14 +94,8 @@ int store_list_notices(struct store *store, const struct notice_filter *filter, 
 	struct row row = {.arena = arena,
 	                  .query =
 	                      db_query(connection, WITH_STATES(FILTERED, " WHERE a.account = $1"))};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, filter->before ? filter->before : INT64_MAX);
-	db_bind_integer(row.query, filter->since_us);
-	db_bind_integer(row.query, filter->until_us);
-	db_bind_text(row.query, filter->types);
-	db_bind_text(row.query, filter->endpoint_id);
-	db_bind_text(row.query, filter->status);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, account, filter->before ? filter->before : INT64_MAX, filter->since_us,
+	        filter->until_us, filter->types, filter->endpoint_id, filter->status, limit + 1);
 	struct notice_list list = {0};
 	read_rows(&row, limit, &list);
 	result = end_read(connection, row_end(&row, true, MSG_NONE, filter->account_id, error));

@@ -24,8 +24,7 @@ static int find_notice(struct db_connection *connection, int64_t account, struct
 {
 	struct row row = {.query = db_query(connection, "SELECT notice FROM notices"
 	                                                " WHERE account = $1 AND notice_id = $2")};
-	db_bind_integer(row.query, account);
-	db_bind_text(row.query, notice_id);
+	db_bind(row.query, account, notice_id);
 	bool found = db_step(row.query);
 	if (found)
 		*ret_notice = db_integer(row.query, 0);
@@ -45,10 +44,7 @@ static int queue_one(struct db_connection *connection, const struct locked_endpo
 		connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts,"
 					" tries, next_attempt_at, replayed, replayed_at)"
 					" VALUES ($1, $2, $3, 'waiting', 0, 0, $4, 1, $4)" WAITS_AGAIN);
-	db_bind_integer(query, locked->account);
-	db_bind_integer(query, locked->endpoint);
-	db_bind_integer(query, notice);
-	db_bind_integer(query, due_us);
+	db_bind(query, locked->account, locked->endpoint, notice, due_us);
 	int result = db_execute(query, NULL, error);
 	return result ? result : make_endpoint_due(connection, locked, due_us, error);
 }
@@ -108,8 +104,7 @@ static int find_window(struct store *store, struct slice endpoint_id,
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = ask_window(connection, account_of(connection, endpoint_id));
-	db_bind_integer(query, place->behind);
-	db_bind_integer(query, BATCH_NOTICES);
+	db_bind(query, place->behind, BATCH_NOTICES);
 	if (db_step(query))
 		*ret = (struct window){db_integer(query, 0), db_integer(query, 1)};
 	return end_read(connection, db_end(query, error));
@@ -134,14 +129,8 @@ static int queue_window(struct db_connection *connection, const struct locked_en
 			"n.type") " AND COALESCE((SELECT d.status FROM webhook_deliveries d WHERE d.account = $1"
 					  " AND d.endpoint = $2 AND d.notice = n.notice), 'missed')"
 					  " IN ('failed', CASE WHEN $6 = 1 THEN 'missed' ELSE 'failed' END)" WAITS_AGAIN);
-	db_bind_integer(query, locked->account);
-	db_bind_integer(query, locked->endpoint);
-	db_bind_integer(query, place->behind);
-	db_bind_integer(query, range->since_us);
-	db_bind_integer(query, range->until_us);
-	db_bind_integer(query, range->what == REPLAY_MISSED);
-	db_bind_integer(query, last);
-	db_bind_integer(query, due_us);
+	db_bind(query, locked->account, locked->endpoint, place->behind, range->since_us,
+	        range->until_us, range->what == REPLAY_MISSED, last, due_us);
 	int result = db_execute(query, ret_queued, error);
 	return result || *ret_queued == 0 ? result
 	                                  : make_endpoint_due(connection, locked, due_us + 1, error);

@@ -62,11 +62,8 @@ int store_list_deliveries(struct store *store, struct slice endpoint_id, const c
 			" AND t.notice = d.notice AND t.attempt = d.attempts"
 			" WHERE d.account = $1 AND d.endpoint = $2 AND d.notice < $3"
 			" AND ($4 = '' OR d.status = $4) ORDER BY d.notice DESC LIMIT $5")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, endpoint);
-	db_bind_integer(row.query, before ? before : INT64_MAX);
-	db_bind_string(row.query, status ? status : "");
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, account, endpoint, before ? before : INT64_MAX, status ? status : "",
+	        limit + 1);
 	struct delivery_list list = {0};
 	code = end_read(connection, row_list(&row, &delivery_type, LIST_OF(&list), limit, error));
 	if (!code)
@@ -82,9 +79,7 @@ static int find_delivery(struct db_connection *connection, int64_t account, int6
 	                                    " ON n.account = d.account AND n.notice = d.notice"
 	                                    " WHERE d.account = $1 AND d.endpoint = $2"
 	                                    " AND n.account = $1 AND n.notice_id = $3")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, endpoint);
-	db_bind_text(row.query, notice_id);
+	db_bind(row.query, account, endpoint, notice_id);
 	bool found = db_step(row.query);
 	if (found)
 		*ret_notice = db_integer(row.query, 0);
@@ -106,10 +101,7 @@ int store_list_attempts(struct store *store, struct slice endpoint_id, struct sl
 		.query = db_query(connection, "SELECT attempt, at, duration_us, http_status, error, answer"
 	                                  " FROM webhook_attempts WHERE account = $1 AND endpoint = $2"
 	                                  " AND notice = $3 ORDER BY attempt LIMIT $4")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, endpoint);
-	db_bind_integer(row.query, notice);
-	db_bind_integer(row.query, ATTEMPTS_SHOWN_MAX + 1);
+	db_bind(row.query, account, endpoint, notice, ATTEMPTS_SHOWN_MAX + 1);
 	struct attempt_list list = {0};
 	code = end_read(connection,
 	                row_list(&row, &attempt_type, LIST_OF(&list), ATTEMPTS_SHOWN_MAX, error));

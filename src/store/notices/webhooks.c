@@ -85,9 +85,7 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 	                      routing_query(connection, &of, LISTED("", ""),
 	                                    LISTED(WORK_ACCOUNTS("d", "$4"),
 	                                           WORK_ACCOUNTS("e", "$4") WORK_ACCOUNTS("a", "$4")))};
-	db_bind_integer(row.query, account);
-	db_bind_text(row.query, after);
-	db_bind_integer(row.query, limit + 1);
+	db_bind(row.query, account, after, limit + 1);
 	shard_work_bind(row.query, &of);
 	struct webhook_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &webhook_type, LIST_OF(&list), limit, error));
@@ -116,8 +114,7 @@ int lock_endpoint_by_id(struct db_connection *connection, struct slice endpoint_
 	                                    "SELECT disabled_at FROM webhook_endpoints WHERE account"
 	                                    " = $1 AND endpoint = $2 AND deleted_at IS NULL"
 	                                    " FOR UPDATE")};
-	db_bind_integer(row.query, locked.account);
-	db_bind_integer(row.query, locked.endpoint);
+	db_bind(row.query, locked.account, locked.endpoint);
 	found = db_step(row.query);
 	locked.disabled = found && !db_is_null(row.query, 0);
 	if (found)
@@ -131,9 +128,7 @@ int make_endpoint_due(struct db_connection *connection, const struct locked_endp
 	struct db_query *query = db_query(connection, "UPDATE webhook_endpoints SET next_at = $3"
 	                                              " WHERE account = $1 AND endpoint = $2"
 	                                              " AND (next_at IS NULL OR next_at > $3)");
-	db_bind_integer(query, locked->account);
-	db_bind_integer(query, locked->endpoint);
-	db_bind_integer(query, due_us);
+	db_bind(query, locked->account, locked->endpoint, due_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -180,9 +175,7 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 		struct db_query *query =
 			db_query(connection, "INSERT INTO webhook_endpoints (account, endpoint_id, url, types,"
 		                         " created_at) VALUES ($1, $2, $3, $4, $5)");
-		db_bind_integer(query, account);
-		db_bind_string(query, endpoint_id);
-		db_bind_string(query, url);
+		db_bind(query, account, endpoint_id, url);
 		bind_types(query, types, stored_types);
 		db_bind_integer(query, now_us);
 		result = db_execute(query, NULL, error);
@@ -207,10 +200,7 @@ int store_change_webhook(struct store *store, struct slice endpoint_id, const ch
 		db_query(connection, "UPDATE webhook_endpoints SET url = COALESCE($3, url),"
 	                         " types = CASE WHEN $4 = 1 THEN $5 ELSE types END"
 	                         " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, locked.account);
-	db_bind_integer(query, locked.endpoint);
-	db_bind_string(query, url);
-	db_bind_integer(query, types != NULL);
+	db_bind(query, locked.account, locked.endpoint, url, types != NULL);
 	bind_types(query, types, stored_types);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
@@ -223,8 +213,7 @@ static int refuse_while_both_sign(struct db_connection *connection,
 	struct db_query *query =
 		db_query(connection, "SELECT previous_secret_until FROM webhook_endpoints"
 	                         " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, locked->account);
-	db_bind_integer(query, locked->endpoint);
+	db_bind(query, locked->account, locked->endpoint);
 	int64_t until_us = db_step(query) ? row_time(query, 0) : TIME_NONE;
 	int result = db_end(query, error);
 	if (result || until_us == TIME_NONE || until_us <= db_now_us(db_of(connection)))
@@ -249,9 +238,7 @@ int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t 
 	struct db_query *query =
 		db_query(connection, "UPDATE webhook_endpoints SET secret_version = secret_version + 1,"
 	                         " previous_secret_until = $3 WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, locked.account);
-	db_bind_integer(query, locked.endpoint);
-	db_bind_integer(query, previous_until_us);
+	db_bind(query, locked.account, locked.endpoint, previous_until_us);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
@@ -261,8 +248,7 @@ static int enable(struct db_connection *connection, const struct locked_endpoint
 	struct db_query *query = db_query(
 		connection, "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_by = NULL,"
 					" failures = 0, next_at = " FIRST_DUE " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, locked->account);
-	db_bind_integer(query, locked->endpoint);
+	db_bind(query, locked->account, locked->endpoint);
 	return db_execute(query, NULL, error);
 }
 
@@ -272,10 +258,7 @@ static int disable(struct db_connection *connection, const struct locked_endpoin
 	struct db_query *query =
 		db_query(connection, "UPDATE webhook_endpoints SET disabled_at = $3, disabled_by = $4,"
 	                         " next_at = NULL WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, locked->account);
-	db_bind_integer(query, locked->endpoint);
-	db_bind_integer(query, now_us);
-	db_bind_string(query, by);
+	db_bind(query, locked->account, locked->endpoint, now_us, by);
 	return db_execute(query, NULL, error);
 }
 
@@ -305,8 +288,6 @@ int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t 
 	struct db_query *query =
 		db_query(connection, "UPDATE webhook_endpoints SET deleted_at = $3, next_at = NULL"
 	                         " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, locked.account);
-	db_bind_integer(query, locked.endpoint);
-	db_bind_integer(query, now_us);
+	db_bind(query, locked.account, locked.endpoint, now_us);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }

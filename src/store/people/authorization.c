@@ -18,9 +18,7 @@ int authorization_check(struct db_connection *connection,
 	                             " FROM sessions s JOIN memberships m ON m.user_id = s.user_id"
 	                             " JOIN accounts a ON a.account = m.account WHERE s.session_id = $1"
 	                             " AND s.ended_at IS NULL AND a.account = $2 AND m.role = $3")};
-	db_bind_string(row.query, standing->session_id);
-	db_bind_integer(row.query, account);
-	db_bind_string(row.query, standing->role);
+	db_bind(row.query, standing->session_id, account, standing->role);
 	bool found = db_step(row.query);
 	if (found) {
 		lacks = db_integer(row.query, 0) && !db_integer(row.query, 1);

@@ -98,8 +98,7 @@ static int mark_session(struct db_connection *connection, const char *user_id,
 	struct db_query *query =
 		db_query(connection, "UPDATE sessions SET by_passkey = 1 WHERE digest = $1"
 	                         " AND user_id = $2 AND ended_at IS NULL");
-	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
-	db_bind_string(query, user_id);
+	db_bind(query, cookie, user_id);
 	int64_t changed = 0;
 	int result = db_execute(query, &changed, error);
 	return result ? result : changed ? OK : ERR_NOT_FOUND;
@@ -140,8 +139,7 @@ static int check_passkey_owed(struct db_connection *connection, const char *user
 		return reached;
 	struct db_query *query =
 		routing_query(connection, &of, PASSKEY_OWED(""), PASSKEY_OWED(" AND a.account = ANY($3)"));
-	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
-	db_bind_string(query, user_id);
+	db_bind(query, cookie, user_id);
 	shard_work_bind(query, &of);
 	bool owes = db_step(query);
 	int result = db_end(query, error);
@@ -176,15 +174,9 @@ static int insert_passkey(struct db_connection *connection, const struct passkey
 	                         " public_key, sign_count, name, made_at, added_by)"
 	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	                         " ON CONFLICT (credential_id) DO NOTHING");
-	db_bind_blob(query, given->credential_id.data, given->credential_id.size);
-	db_bind_string(query, passkey_id);
-	db_bind_string(query, given->user_id);
-	db_bind_integer(query, given->algorithm);
-	db_bind_blob(query, given->public_key.data, given->public_key.size);
-	db_bind_integer(query, given->sign_count);
-	db_bind_string(query, given->name);
-	db_bind_integer(query, now_us);
-	db_bind_string(query, *added_by ? added_by : NULL);
+	db_bind(query, db_bytes(given->credential_id), passkey_id, given->user_id, given->algorithm,
+	        db_bytes(given->public_key), given->sign_count, given->name, now_us,
+	        *added_by ? added_by : NULL);
 	int64_t made = 0;
 	result = db_execute(query, &made, error);
 	if (!result && !made)
@@ -231,7 +223,7 @@ int store_find_passkey(struct store *store, struct slice credential_id, struct a
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, PASSKEY_COLUMNS " WHERE p.credential_id = $1")};
-	db_bind_blob(row.query, credential_id.data, credential_id.size);
+	db_bind(row.query, db_bytes(credential_id));
 	bool found = db_step(row.query);
 	if (found)
 		row_read(&row, &passkey_type, 0, &record);
@@ -270,11 +262,8 @@ int store_use_passkey(struct store *store, const struct passkey_record *known, i
 	                      db_query(connection, "UPDATE passkeys SET sign_count = $4, used_at = $5"
 	                                           " WHERE credential_id = $1 AND user_id = $2"
 	                                           " AND sign_count = $3 RETURNING added_by")};
-	db_bind_blob(row.query, known->credential_id.data, known->credential_id.size);
-	db_bind_string(row.query, known->user_id);
-	db_bind_integer(row.query, known->sign_count);
-	db_bind_integer(row.query, sign_count);
-	db_bind_integer(row.query, start->now_us);
+	db_bind(row.query, db_bytes(known->credential_id), known->user_id, known->sign_count,
+	        sign_count, start->now_us);
 	bool found = db_step(row.query);
 	if (found && !db_is_null(row.query, 0) &&
 	    (slice_is(db_text(row.query, 0), BY_OPERATOR_LINK) ||
@@ -293,8 +282,7 @@ static int end_sessions(struct db_connection *connection, const char *email, int
 		db_query(connection, "UPDATE sessions SET ended_at = $2 WHERE ended_at IS NULL"
 	                         " AND by_passkey = 1 AND user_id IN"
 	                         " (SELECT u.user_id FROM users u WHERE u.email = $1)");
-	db_bind_string(query, email);
-	db_bind_integer(query, now_us);
+	db_bind(query, email, now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -307,8 +295,7 @@ int store_remove_passkey(struct store *store, struct slice passkey_id, const cha
 	                                    "DELETE FROM passkeys WHERE passkey_id = $1 AND user_id IN"
 	                                    " (SELECT u.user_id FROM users u WHERE u.email = $2)"
 	                                    " RETURNING name, user_id")};
-	db_bind_text(row.query, passkey_id);
-	db_bind_string(row.query, email);
+	db_bind(row.query, passkey_id, email);
 	bool found = db_step(row.query);
 	if (found) {
 		struct slice text = db_text(row.query, 0);

@@ -22,8 +22,7 @@ static int choose_first(struct db_connection *connection, const char *user_id,
 	                             " ORDER BY CASE WHEN m.account = (SELECT s.account FROM sessions s"
 	                             " WHERE s.digest = $2 AND s.user_id = $1) THEN 0 ELSE 1 END,"
 	                             " m.made_at, m.account LIMIT 1")};
-	db_bind_string(row.query, user_id);
-	db_bind_blob(row.query, former ? former->bytes : nothing.bytes, SHA256_SIZE);
+	db_bind(row.query, user_id, former ? former : &nothing);
 	bool found = db_step(row.query);
 	if (found)
 		*ret_account = db_integer(row.query, 0);
@@ -35,8 +34,7 @@ static int end_by_digest(struct db_connection *connection, const struct sha256 *
 {
 	struct db_query *query = db_query(
 		connection, "UPDATE sessions SET ended_at = $2 WHERE digest = $1 AND ended_at IS NULL");
-	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
-	db_bind_integer(query, now_us);
+	db_bind(query, cookie, now_us);
 	return db_execute(query, ret_ended, error);
 }
 
@@ -67,10 +65,7 @@ static int record_browser(struct db_connection *connection, const char *user_id,
 	                         " VALUES ($1, $2, $3, $4) ON CONFLICT (digest, user_id)"
 	                         " DO UPDATE SET seen_at = excluded.seen_at,"
 	                         " network = excluded.network");
-	db_bind_blob(query, start->known->bytes, SHA256_SIZE);
-	db_bind_string(query, user_id);
-	db_bind_integer(query, start->now_us);
-	db_bind_string(query, start->network);
+	db_bind(query, start->known, user_id, start->now_us, start->network);
 	return db_execute(query, NULL, error);
 }
 
@@ -109,15 +104,8 @@ int session_begin(struct db_connection *connection, const char *user_id, const c
 		connection, "INSERT INTO sessions (digest, session_id, user_id, account, made_at, seen_at,"
 					" signed_in_at, by_passkey, address, agent, signed_in_by)"
 					" VALUES ($1, $2, $3, $4, $5, $5, $5, $6, $7, $8, $9)");
-	db_bind_blob(query, start->cookie.bytes, SHA256_SIZE);
-	db_bind_string(query, session_id);
-	db_bind_string(query, user_id);
-	db_bind_integer(query, account);
-	db_bind_integer(query, start->now_us);
-	db_bind_integer(query, by_passkey);
-	db_bind_string(query, start->address);
-	db_bind_string(query, start->agent);
-	db_bind_string(query, by);
+	db_bind(query, &start->cookie, session_id, user_id, account, start->now_us, by_passkey,
+	        start->address, start->agent, by);
 	result = db_execute(query, NULL, error);
 	const struct session_audit act = {.operation = "sign in",
 	                                  .cookie = &start->cookie,
@@ -137,9 +125,7 @@ static int use_link(struct db_connection *connection, const struct sha256 *link,
 	                                    " AND used_at IS NULL AND expires_at > $3"
 	                                    " AND (browser IS NULL OR browser = $2)"
 	                                    " RETURNING user_id, asked, browser")};
-	db_bind_blob(row.query, link->bytes, SHA256_SIZE);
-	db_bind_blob(row.query, browser ? browser->bytes : NULL, SHA256_SIZE);
-	db_bind_integer(row.query, now_us);
+	db_bind(row.query, link, browser, now_us);
 	bool found = db_step(row.query);
 	if (found) {
 		store_copy_id(user_id, db_text(row.query, 0));
@@ -152,9 +138,7 @@ static int use_link(struct db_connection *connection, const struct sha256 *link,
 	struct db_query *query =
 		db_query(connection, "UPDATE sign_in_links SET used_at = $3 WHERE user_id = $1"
 	                         " AND asked = $2 AND used_at IS NULL");
-	db_bind_string(query, user_id);
-	db_bind_string(query, asked);
-	db_bind_integer(query, now_us);
+	db_bind(query, user_id, asked, now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -186,9 +170,7 @@ static int read_session(struct db_connection *connection, const struct sha256 *c
 	                      " s.signed_in_by FROM sessions s JOIN users u ON u.user_id = s.user_id"
 	                      " WHERE s.digest = $1 AND s.ended_at IS NULL"
 	                      " AND s.made_at > $2 AND s.seen_at > $3")};
-	db_bind_blob(row.query, cookie->bytes, SHA256_SIZE);
-	db_bind_integer(row.query, made_after_us);
-	db_bind_integer(row.query, seen_after_us);
+	db_bind(row.query, cookie, made_after_us, seen_after_us);
 	bool found = db_step(row.query);
 	if (found) {
 		*ret = (struct session_view){
@@ -291,8 +273,7 @@ static int touch_membership(struct db_connection *connection, const struct sha25
 	                         " WHERE s.digest = $1) AND account = (SELECT s.account FROM sessions s"
 	                         " WHERE s.digest = $1) AND (seen_at IS NULL OR seen_at < $2)"
 	                         " FOR UPDATE SKIP LOCKED");
-	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
-	db_bind_integer(query, now_us);
+	db_bind(query, cookie, now_us);
 	bool locked = db_step(query);
 	if (locked) {
 		store_copy_id(user_id, db_text(query, 0));
@@ -303,9 +284,7 @@ static int touch_membership(struct db_connection *connection, const struct sha25
 		return result;
 	query = db_query(connection,
 	                 "UPDATE memberships SET seen_at = $3 WHERE user_id = $1 AND account = $2");
-	db_bind_string(query, user_id);
-	db_bind_integer(query, account);
-	db_bind_integer(query, now_us);
+	db_bind(query, user_id, account, now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -316,14 +295,12 @@ static int touch(struct db_connection *connection, const struct sha256 *cookie, 
 	struct db_query *query =
 		db_query(connection, "SELECT 1 FROM sessions WHERE digest = $1 AND seen_at < $2"
 	                         " FOR UPDATE SKIP LOCKED");
-	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
-	db_bind_integer(query, now_us);
+	db_bind(query, cookie, now_us);
 	int result = lock_free_row(query, &locked, error);
 	if (result || !locked)
 		return result;
 	query = db_query(connection, "UPDATE sessions SET seen_at = $2 WHERE digest = $1");
-	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
-	db_bind_integer(query, now_us);
+	db_bind(query, cookie, now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -348,15 +325,13 @@ static int take_up(struct db_connection *connection, const char *user_id, const 
 	struct db_query *query =
 		db_query(connection, "SELECT 1 FROM memberships WHERE user_id = $1 AND account = $2"
 	                         " AND taken_up = 0 FOR UPDATE SKIP LOCKED");
-	db_bind_string(query, user_id);
-	db_bind_integer(query, account);
+	db_bind(query, user_id, account);
 	result = lock_free_row(query, &locked, error);
 	if (result || !locked)
 		return result;
 	query = db_query(connection,
 	                 "UPDATE memberships SET taken_up = 1 WHERE user_id = $1 AND account = $2");
-	db_bind_string(query, user_id);
-	db_bind_integer(query, account);
+	db_bind(query, user_id, account);
 	return db_execute(query, NULL, error);
 }
 
@@ -379,8 +354,7 @@ int store_choose_account(struct store *store, const struct sha256 *cookie, struc
 		db_query(connection, "UPDATE sessions SET account = $2 WHERE digest = $1"
 	                         " AND ended_at IS NULL AND EXISTS (SELECT 1 FROM memberships m"
 	                         " WHERE m.user_id = sessions.user_id AND m.account = $2)");
-	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
-	db_bind_integer(query, account);
+	db_bind(query, cookie, account);
 	int64_t changed = 0;
 	result = db_execute(query, &changed, error);
 	if (!result && !changed) { /* the same message as for a session that does not exist */
@@ -427,11 +401,7 @@ static int find_accounts(struct db_connection *connection, const struct session_
 	                         " AND s.made_at > $1 AND s.seen_at > $2"
 	                         " AND ($3 = 0 OR s.account = $3 OR u.email = $5)"
 	                         " AND (CAST($4 AS TEXT) IS NULL OR u.email = $4)");
-	db_bind_integer(query, made_after_us);
-	db_bind_integer(query, seen_after_us);
-	db_bind_integer(query, account);
-	db_bind_string(query, scope->email);
-	db_bind_string(query, scope->own);
+	db_bind(query, made_after_us, seen_after_us, account, scope->email, scope->own);
 	return routing_keep_available(connection, query, ret, error);
 }
 
@@ -460,12 +430,7 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 	struct row row = {
 		.arena = arena,
 		.query = routing_query(connection, &of, SESSIONS(""), SESSIONS(WORK_ACCOUNTS("a", "$7")))};
-	db_bind_integer(row.query, made_after_us);
-	db_bind_integer(row.query, seen_after_us);
-	db_bind_integer(row.query, account);
-	db_bind_string(row.query, scope->email);
-	db_bind_integer(row.query, limit + 1);
-	db_bind_string(row.query, scope->own);
+	db_bind(row.query, made_after_us, seen_after_us, account, scope->email, limit + 1, scope->own);
 	shard_work_bind(row.query, &of);
 	struct session_list list = {.partial = of.partial};
 	result = end_read(connection, row_list(&row, &session_type, LIST_OF(&list), limit, error));
@@ -492,11 +457,7 @@ int store_end_session(struct store *store, struct slice session_id,
 					" (SELECT u.user_id FROM users u WHERE u.email = $2))"
 					" AND ($4 = 0 OR account = $4 OR user_id IN"
 					" (SELECT u.user_id FROM users u WHERE u.email = $5))");
-	db_bind_text(query, session_id);
-	db_bind_string(query, scope->email);
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, account);
-	db_bind_string(query, scope->own);
+	db_bind(query, session_id, scope->email, now_us, account, scope->own);
 	int64_t ended = 0;
 	result = db_execute(query, &ended, error);
 	if (!result && !ended) {

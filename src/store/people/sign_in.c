@@ -25,9 +25,7 @@ static int find_requester(struct db_connection *connection, const struct link_re
 		db_query(connection, "SELECT MAX(CASE WHEN k.digest = $1 THEN 1 ELSE 0 END)"
 	                         " FROM known_browsers k JOIN users u ON u.user_id = k.user_id"
 	                         " WHERE u.email = $2 AND (k.digest = $1 OR k.network = $3)");
-	db_bind_blob(query, request->known ? request->known->bytes : nothing.bytes, SHA256_SIZE);
-	db_bind_string(query, request->email);
-	db_bind_string(query, request->network);
+	db_bind(query, request->known ? request->known : &nothing, request->email, request->network);
 	if (db_step(query) && !db_is_null(query, 0))
 		*ret = db_integer(query, 0) ? REQUESTER_KNOWN : REQUESTER_NEAR;
 	return db_end(query, error);
@@ -48,8 +46,7 @@ static int check_room(struct db_connection *connection, const struct link_reques
 	                         " COUNT(CASE WHEN recipient = $1 AND details LIKE $2 THEN 1 END)"
 	                         " FROM mails WHERE account = 0 AND state = 'waiting'"
 	                         " AND template = '" MAIL_SIGN_IN "'");
-	db_bind_string(query, request->email);
-	db_bind_string(query, member);
+	db_bind(query, request->email, member);
 	bool counted = db_step(query);
 	int64_t waiting = counted ? db_integer(query, 0) : 0;
 	int64_t of_address = counted ? db_integer(query, 1) : 0;
@@ -104,8 +101,7 @@ static int classify_browser(struct db_connection *connection, const struct link_
 		return OK;
 	struct db_query *query =
 		db_query(connection, "SELECT 1 FROM known_browsers WHERE digest = $1 AND user_id = $2");
-	db_bind_blob(query, grant->known->bytes, SHA256_SIZE);
-	db_bind_string(query, user_id);
+	db_bind(query, grant->known, user_id);
 	if (db_step(query))
 		*ret_standing = "known";
 	return db_end(query, error);
@@ -126,12 +122,8 @@ static int check_rate(struct db_connection *connection, const struct link_grant 
 		" COUNT(DISTINCT asked), (SELECT COUNT(*) FROM known_browsers k WHERE k.user_id = $1"
 		" AND k.network = $6) FROM sign_in_links WHERE user_id = $1"
 		" AND made_at > $2 AND browser IS NOT NULL AND standing = $3 AND asked <> $4");
-	db_bind_string(query, user_id);
-	db_bind_integer(query, grant->now_us - HOUR_US);
-	db_bind_string(query, standing);
-	db_bind_string(query, grant->asked);
-	db_bind_integer(query, anywhere);
-	db_bind_string(query, grant->network ? grant->network : "");
+	db_bind(query, user_id, grant->now_us - HOUR_US, standing, grant->asked, anywhere,
+	        grant->network ? grant->network : "");
 	bool counted = db_step(query);
 	int64_t made = counted ? db_integer(query, 0) : 0;
 	int64_t made_anywhere = counted ? db_integer(query, 1) : 0;
@@ -158,14 +150,8 @@ static int make_link(struct db_connection *connection, const struct link_grant *
 		db_query(connection, "INSERT INTO sign_in_links (digest, asked, user_id, browser, made_at,"
 	                         " expires_at, standing, network)"
 	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
-	db_bind_blob(query, grant->link.bytes, SHA256_SIZE);
-	db_bind_string(query, grant->asked);
-	db_bind_string(query, user_id);
-	db_bind_blob(query, grant->browser ? grant->browser->bytes : NULL, SHA256_SIZE);
-	db_bind_integer(query, grant->now_us);
-	db_bind_integer(query, grant->expires_at_us);
-	db_bind_string(query, standing);
-	db_bind_string(query, grant->network);
+	db_bind(query, &grant->link, grant->asked, user_id, grant->browser, grant->now_us,
+	        grant->expires_at_us, standing, grant->network);
 	return db_execute(query, NULL, error);
 }
 

@@ -83,10 +83,8 @@ static int make_user(struct db_connection *connection, const struct invitation *
 	struct db_query *query =
 		db_query(connection, "INSERT INTO users (user_id, email, language, created_at)"
 	                         " VALUES ($1, $2, $3, $4) ON CONFLICT (email) DO NOTHING");
-	db_bind_string(query, fresh_id);
-	db_bind_string(query, invitation->email);
-	db_bind_string(query, invitation->language == LANGUAGE_SPANISH ? "es" : "en");
-	db_bind_integer(query, now_us);
+	db_bind(query, fresh_id, invitation->email,
+	        invitation->language == LANGUAGE_SPANISH ? "es" : "en", now_us);
 	int result = db_execute(query, NULL, error);
 	if (result)
 		return result;
@@ -112,11 +110,7 @@ static int make_membership(struct db_connection *connection, const struct invita
 		connection, "INSERT INTO memberships (user_id, account, role, made_at, made_by,"
 					" taken_up) VALUES ($1, $2, $3, $4, $5, 0) ON CONFLICT (user_id, account)"
 					" DO NOTHING");
-	db_bind_string(query, user_id);
-	db_bind_integer(query, account);
-	db_bind_string(query, role_text(invitation->role));
-	db_bind_integer(query, now_us);
-	db_bind_string(query, invitation->invited_by);
+	db_bind(query, user_id, account, role_text(invitation->role), now_us, invitation->invited_by);
 	int64_t made = 0;
 	int result = db_execute(query, &made, error);
 	if (!result && !made)
@@ -132,8 +126,7 @@ static int send_invitation(struct db_connection *connection, const struct invita
 	struct db_query *query =
 		db_query(connection, "SELECT COUNT(*) FROM mails WHERE account = $1"
 	                         " AND template = '" MAIL_INVITATION "' AND queued_at > $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, now_us - HOUR_US);
+	db_bind(query, account, now_us - HOUR_US);
 	int result = count(query, &sent, error);
 	if (!result && invitation->hourly_mails && sent >= invitation->hourly_mails)
 		result = refuse_count(MSG_STORE_INVITED_OFTEN, invitation->hourly_mails, error);
@@ -223,8 +216,7 @@ static int find_member(struct db_connection *connection, struct slice account_id
 	struct row row = {.query = db_query(connection, "SELECT m.user_id, m.role FROM memberships m"
 	                                                " JOIN users u ON u.user_id = m.user_id"
 	                                                " WHERE u.email = $1 AND m.account = $2")};
-	db_bind_string(row.query, email);
-	db_bind_integer(row.query, ret->account);
+	db_bind(row.query, email, ret->account);
 	bool found = db_step(row.query);
 	if (found) {
 		store_copy_id(ret->user_id, db_text(row.query, 0));
@@ -267,9 +259,7 @@ static int end_sessions(struct db_connection *connection, const struct account_u
 	struct db_query *query =
 		db_query(connection, "UPDATE sessions SET ended_at = $3 WHERE user_id = $1"
 	                         " AND account = $2 AND ended_at IS NULL");
-	db_bind_string(query, member->user_id);
-	db_bind_integer(query, member->account);
-	db_bind_integer(query, now_us);
+	db_bind(query, member->user_id, member->account, now_us);
 	return db_execute(query, NULL, error);
 }
 
@@ -285,9 +275,7 @@ static int change_role(struct db_connection *connection, struct slice account_id
 		return result;
 	struct db_query *query = db_query(
 		connection, "UPDATE memberships SET role = $3 WHERE user_id = $1 AND account = $2");
-	db_bind_string(query, member.user_id);
-	db_bind_integer(query, member.account);
-	db_bind_string(query, role_text(role));
+	db_bind(query, member.user_id, member.account, role_text(role));
 	result = db_execute(query, NULL, error);
 	return result ? result : end_sessions(connection, &member, now_us, error);
 }
@@ -346,8 +334,7 @@ static int remove_user(struct db_connection *connection, struct slice account_id
 		return result;
 	struct db_query *query =
 		db_query(connection, "DELETE FROM memberships WHERE user_id = $1 AND account = $2");
-	db_bind_string(query, member.user_id);
-	db_bind_integer(query, member.account);
+	db_bind(query, member.user_id, member.account);
 	result = db_execute(query, NULL, error);
 	if (!result)
 		result = end_sessions(connection, &member, now_us, error);
@@ -367,7 +354,6 @@ int store_set_user_language(struct store *store, const char *user_id, enum langu
 	struct db_connection *connection = begin_local(store, &error);
 	struct db_query *query =
 		db_query(connection, "UPDATE users SET language = $2 WHERE user_id = $1");
-	db_bind_string(query, user_id);
-	db_bind_string(query, language == LANGUAGE_SPANISH ? "es" : "en");
+	db_bind(query, user_id, language == LANGUAGE_SPANISH ? "es" : "en");
 	return end_write_of_one(connection, query, error);
 }

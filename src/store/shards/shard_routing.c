@@ -256,8 +256,7 @@ static int store_number(struct db_connection *connection, enum routing_numbered 
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, CAST($2 AS TEXT))"
 	                         " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
-	db_bind_string(query, setting_of(what));
-	db_bind_integer(query, number);
+	db_bind(query, setting_of(what), number);
 	return db_execute(query, NULL, error);
 }
 

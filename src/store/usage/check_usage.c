@@ -17,10 +17,8 @@ void check_chain_usage(struct check *check)
 		" LEFT JOIN daily_usage u ON u.account = $1 AND u.day = n.day AND u.chain = $2"
 		" AND u.key = n.key WHERE u.key IS NULL OR u.events <> n.events"
 		" OR u.content_bytes <> n.content_bytes ORDER BY n.day, n.key");
-	db_bind_integer(query, check->account);
-	db_bind_integer(query, check->chain);
-	db_bind_integer(query, event_number(check->chain, 1));
-	db_bind_integer(query, event_number(check->chain, EVENT_SEQUENCE_MAX));
+	db_bind(query, check->account, check->chain, event_number(check->chain, 1),
+	        event_number(check->chain, EVENT_SEQUENCE_MAX));
 	while (db_step(query)) {
 		char day[PERIOD_KEY_SIZE];
 		period_key(PERIOD_DAY, db_integer(query, 0) * US_PER_DAY, day);

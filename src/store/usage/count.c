@@ -17,17 +17,10 @@ int count_certification(struct db_connection *connection, const struct certifica
 		" completed = u.completed + excluded.completed, failed = u.failed + excluded.failed,"
 		" events = u.events + excluded.events, fees = u.fees + excluded.fees,"
 		" refunds = u.refunds + excluded.refunds");
-	db_bind_integer(query, certification->account);
-	db_bind_integer(query, time_day(at_us));
-	db_bind_integer(query, certification->chain);
-	db_bind_integer(query, certification->key);
-	db_bind_integer(query, asked);
-	db_bind_integer(query, completed);
-	db_bind_integer(query, failed);
-	db_bind_integer(
-		query, completed ? certification->last_sequence - certification->first_sequence + 1 : 0);
-	db_bind_integer(query, asked ? certification->fee : 0);
-	db_bind_integer(query, failed ? certification->fee : 0);
+	db_bind(query, certification->account, time_day(at_us), certification->chain,
+	        certification->key, asked, completed, failed,
+	        completed ? certification->last_sequence - certification->first_sequence + 1 : 0,
+	        asked ? certification->fee : 0, failed ? certification->fee : 0);
 	return db_execute(query, NULL, error);
 }
 
@@ -38,10 +31,7 @@ int count_movement(struct db_connection *connection, int64_t account,
 		connection, "INSERT INTO daily_credits AS t (account, day, kind, movements, credits)"
 					" VALUES ($1, $2, $3, 1, $4) ON CONFLICT (account, day, kind) DO UPDATE SET"
 					" movements = t.movements + 1, credits = t.credits + excluded.credits");
-	db_bind_integer(query, account);
-	db_bind_integer(query, time_day(at_us));
-	db_bind_string(query, entry->kind);
-	db_bind_integer(query, entry->credits);
+	db_bind(query, account, time_day(at_us), entry->kind, entry->credits);
 	return db_execute(query, NULL, error);
 }
 

@@ -47,8 +47,7 @@ static struct db_query *ask(struct db_connection *connection, int64_t account, i
 		connection, "SELECT day, sum(events), sum(unpaid), sum(settlements), sum(purchases),"
 					" sum(returns), sum(adjustments), sum(fees), sum(refunds) FROM (" EVENTS_PAID
 					" UNION ALL " OTHERS_MOVED ") AS moved GROUP BY day ORDER BY day DESC");
-	db_bind_integer(query, account);
-	db_bind_integer(query, first_day);
+	db_bind(query, account, first_day);
 	return query;
 }
 

@@ -58,10 +58,8 @@ static int count_portion(struct fill *fill, const struct chain_found *chain, int
 		" ON CONFLICT (account, day, chain, key) DO UPDATE SET"
 		" events = daily_usage.events + excluded.events,"
 		" content_bytes = daily_usage.content_bytes + excluded.content_bytes");
-	db_bind_integer(query, chain->account);
-	db_bind_integer(query, chain->chain);
-	db_bind_integer(query, event_number(chain->chain, first));
-	db_bind_integer(query, event_number(chain->chain, last));
+	db_bind(query, chain->account, chain->chain, event_number(chain->chain, first),
+	        event_number(chain->chain, last));
 	int64_t changes;
 	int result = db_execute(query, &changes, error);
 	fill->done += last - first + 1;
@@ -88,9 +86,7 @@ static int next_chains(struct fill *fill, struct chain_found *chains, size_t *co
 	struct db_query *query = db_query(
 		fill->connection, "SELECT account, chain, last_sequence FROM chains"
 						  " WHERE (account, chain) > ($1, $2) ORDER BY account, chain LIMIT $3");
-	db_bind_integer(query, after.account);
-	db_bind_integer(query, after.chain);
-	db_bind_integer(query, CHAINS_AT_ONCE);
+	db_bind(query, after.account, after.chain, CHAINS_AT_ONCE);
 	*count = 0;
 	while (*count < CHAINS_AT_ONCE && db_step(query))
 		chains[(*count)++] =
@@ -139,10 +135,7 @@ static int count_gap(struct fill *fill, const struct paid *paid, int64_t chain, 
 			" GROUP BY account, received_at / 86400000000, key"
 			" ON CONFLICT (account, day, chain, key) DO UPDATE SET"
 			" unpaid_events = daily_usage.unpaid_events + excluded.unpaid_events");
-		db_bind_integer(query, paid->account);
-		db_bind_integer(query, chain);
-		db_bind_integer(query, event_number(chain, first));
-		db_bind_integer(query, event_number(chain, end));
+		db_bind(query, paid->account, chain, event_number(chain, first), event_number(chain, end));
 		result = db_execute(query, NULL, error);
 	}
 	return result;
@@ -187,9 +180,7 @@ static int next_runs(struct fill *fill, int64_t account, struct run *runs, size_
 		db_query(fill->connection, "SELECT number, chain, first_sequence, last_sequence"
 	                               " FROM credit_entries WHERE account = $1 AND number > $2"
 	                               " AND kind = 'events' ORDER BY number LIMIT $3");
-	db_bind_integer(query, account);
-	db_bind_integer(query, *count ? runs[*count - 1].number : -1);
-	db_bind_integer(query, RUNS_AT_ONCE);
+	db_bind(query, account, *count ? runs[*count - 1].number : -1, RUNS_AT_ONCE);
 	*count = 0;
 	while (*count < RUNS_AT_ONCE && db_step(query))
 		runs[(*count)++] = (struct run){db_integer(query, 0), db_integer(query, 1),
@@ -230,8 +221,7 @@ static int count_tail(struct fill *fill, const struct paid *paid, const struct c
 {
 	struct db_query *query = db_query(
 		fill->connection, "SELECT last_sequence FROM chains WHERE account = $1 AND chain = $2");
-	db_bind_integer(query, paid->account);
-	db_bind_integer(query, chain->chain);
+	db_bind(query, paid->account, chain->chain);
 	int64_t last = db_step(query) ? db_integer(query, 0) : 0;
 	int result = db_end(query, error);
 	return result ? result : count_gap(fill, paid, chain->chain, chain->last + 1, last, error);
@@ -332,8 +322,7 @@ static int count_stored(struct fill *fill, int64_t account, struct error *error)
 		return result;
 	struct db_query *query =
 		db_query(fill->connection, "UPDATE accounts SET stored_bytes = $2 WHERE account = $1");
-	db_bind_integer(query, account);
-	db_bind_integer(query, bytes);
+	db_bind(query, account, bytes);
 	return db_execute(query, NULL, error);
 }
 

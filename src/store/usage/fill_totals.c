@@ -23,9 +23,7 @@ static int fill_account(struct db_connection *connection, const struct filled_ac
 			" GROUP BY account, at / 86400000000, kind ON CONFLICT (account, day, kind)"
 			" DO UPDATE SET movements = t.movements + excluded.movements,"
 			" credits = t.credits + excluded.credits");
-		db_bind_integer(query, account->account);
-		db_bind_integer(query, first);
-		db_bind_integer(query, first + ENTRIES_AT_ONCE - 1);
+		db_bind(query, account->account, first, first + ENTRIES_AT_ONCE - 1);
 		int64_t changes;
 		result = db_execute(query, &changes, error);
 	}
@@ -42,8 +40,7 @@ int fill_totals(struct db_connection *connection, struct error *error)
 		struct db_query *query =
 			db_query(connection, "SELECT account, last_entry FROM accounts WHERE account > $1"
 		                         " ORDER BY account LIMIT $2");
-		db_bind_integer(query, after);
-		db_bind_integer(query, ACCOUNTS_AT_ONCE);
+		db_bind(query, after, ACCOUNTS_AT_ONCE);
 		for (count = 0; count < ACCOUNTS_AT_ONCE && db_step(query); count++)
 			accounts[count] = (struct filled_account){db_integer(query, 0), db_integer(query, 1)};
 		result = db_end(query, error);

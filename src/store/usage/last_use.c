@@ -11,9 +11,7 @@ static int note_use(struct db_connection *connection, const struct key_use *use,
 		db_query(connection, "INSERT INTO key_last_use AS u (account, key, at) VALUES ($1, $2, $3)"
 	                         " ON CONFLICT (account, key) DO UPDATE SET at = excluded.at"
 	                         " WHERE u.at < excluded.at");
-	db_bind_integer(query, use->account);
-	db_bind_integer(query, use->key);
-	db_bind_integer(query, use->at_us);
+	db_bind(query, use->account, use->key, use->at_us);
 	return db_execute(query, NULL, error);
 }
 

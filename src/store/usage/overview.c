@@ -27,10 +27,7 @@ static int read_channels(struct reading *reading, struct error *error)
 	                      " JOIN channels c ON c.account = $1 AND c.channel = g.chain / 2"
 	                      " JOIN channel_configs f ON f.account = $1 AND f.channel = c.channel"
 	                      " AND f.version = c.config_version ORDER BY g.events DESC, g.chain")};
-	db_bind_integer(row.query, reading->account);
-	db_bind_integer(row.query, activity->first_day);
-	db_bind_integer(row.query, reading->today);
-	db_bind_integer(row.query, OVERVIEW_CHANNELS);
+	db_bind(row.query, reading->account, activity->first_day, reading->today, OVERVIEW_CHANNELS);
 	while (!row.failed && activity->channel_count < OVERVIEW_CHANNELS && db_step(row.query)) {
 		reading->chains[activity->channel_count] = db_integer(row.query, 0);
 		activity->channels[activity->channel_count++] = (struct overview_channel){
@@ -59,9 +56,7 @@ static int read_counts(struct reading *reading, struct error *error)
 		"SELECT day, CASE WHEN chain IN ($4, $5, $6, $7, $8, $9, $10) THEN chain ELSE 0 END"
 		" AS shown, sum(events) FROM daily_usage WHERE account = $1 AND day >= $2"
 		" AND day <= $3 AND chain % 2 = 0 GROUP BY day, shown");
-	db_bind_integer(query, reading->account);
-	db_bind_integer(query, activity->first_day);
-	db_bind_integer(query, reading->today);
+	db_bind(query, reading->account, activity->first_day, reading->today);
 	for (size_t i = 0; i < OVERVIEW_CHANNELS; i++)
 		db_bind_integer(query, reading->chains[i]);
 	while (db_step(query)) {
@@ -77,8 +72,7 @@ static int read_counts(struct reading *reading, struct error *error)
 		return result;
 	query = db_query(reading->connection, "SELECT COALESCE(sum(events), 0) FROM daily_usage"
 	                                      " WHERE account = $1 AND day = $2 AND chain % 2 = 1");
-	db_bind_integer(query, reading->account);
-	db_bind_integer(query, reading->today);
+	db_bind(query, reading->account, reading->today);
 	if (db_step(query))
 		activity->test_events_today = db_integer(query, 0);
 	return db_end(query, error);
@@ -134,8 +128,7 @@ static int read_certifying(struct reading *reading, struct error *error)
 	                                    " ON c.account = r.account AND c.channel = r.channel"
 	                                    " WHERE r.account = $1 AND r.status = 'processing'"
 	                                    " ORDER BY r.certification LIMIT $2")};
-	db_bind_integer(row.query, reading->account);
-	db_bind_integer(row.query, OVERVIEW_CERTIFYING);
+	db_bind(row.query, reading->account, OVERVIEW_CERTIFYING);
 	while (!row.failed && activity->certification_count < OVERVIEW_CERTIFYING &&
 	       db_step(row.query)) {
 		struct overview_certification *item =

@@ -264,8 +264,7 @@ static int find_chunk(struct db_connection *connection, int64_t first, int64_t *
 {
 	struct db_query *query = db_query(connection, "SELECT account FROM accounts WHERE account >= $1"
 	                                              " ORDER BY account LIMIT 1 OFFSET $2");
-	db_bind_integer(query, first);
-	db_bind_integer(query, CHUNK_ACCOUNTS - 1);
+	db_bind(query, first, CHUNK_ACCOUNTS - 1);
 	*ret_last = db_step(query) ? db_integer(query, 0) : INT64_MAX;
 	return db_end(query, error);
 }
