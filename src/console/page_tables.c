@@ -4,11 +4,6 @@
 #include "pages_made.h"
 #include "console/visit.h"
 
-const char *const console_sections[] = {"/",         "/channels", "/keys",  "/limits",
-                                        "/webhooks", "/events",   "/try",   "/certifications",
-                                        "/money",    "/usage",    "/users", "/account",
-                                        "/sessions", "/passkeys", "/acts",  NULL};
-
 #define AUDIT_LOG_FILTER "operation=?operation since=?since until=?until"
 
 const struct console_page console_pages[] = {

@@ -163,7 +163,6 @@ extern const struct console_export console_exports[];
 extern const struct console_page money_pages[];
 extern const struct console_form money_forms[];
 extern const struct console_export money_exports[];
-extern const char *const console_sections[]; /* paths of the navigation, NULL-terminated */
 
 const struct console_page *page_find(struct visit *visit, struct slice path);
 const struct console_form *form_find(struct visit *visit, struct slice path);

@@ -116,7 +116,8 @@ int evidence_chain_next(struct store *store, enum token_source source, int64_t n
 	return result;
 }
 
-int64_t evidence_renew_at_us(const struct settings *settings, const struct renewable_token *token)
+/* Returns when the token is due for renewal by evidence.renew_before. */
+static int64_t renew_at_us(const struct settings *settings, const struct renewable_token *token)
 {
 	int64_t before_us = (token->valid_until_us - token->stamped_at_us) / 2;
 	if (before_us > settings->evidence_renew_before)
@@ -210,7 +211,7 @@ static struct evidence_offer offer_of(const struct service *service, int64_t cer
 	return (struct evidence_offer){
 		.certification = certification,
 		.exists_since_us = exists_since_us,
-		.renew_at_us = ended ? TIME_NONE : evidence_renew_at_us(service->settings, newest),
+		.renew_at_us = ended ? TIME_NONE : renew_at_us(service->settings, newest),
 	};
 }
 

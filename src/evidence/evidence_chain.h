@@ -57,7 +57,4 @@ int certification_list_offers(struct service *service, int64_t account, int64_t 
                               int64_t first, int64_t last, struct evidence_offers *offers,
                               struct error *error) MUST_CHECK;
 
-/* Returns when the token is due for renewal by evidence.renew_before. */
-int64_t evidence_renew_at_us(const struct settings *settings, const struct renewable_token *token);
-
 #endif

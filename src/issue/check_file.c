@@ -12,7 +12,10 @@
 #include "seal/signer.h"
 #include "verify/verifier.h"
 
-int service_trust(struct service *service, struct buf *out, struct error *error)
+#define TRUST_MAX ((size_t)4 << 20)
+
+/* Appends the roots as PEM. */
+static int add_roots(struct service *service, struct buf *out, struct error *error)
 {
 	buf_add_slice(out, signer_trust(service->signer));
 	int result = authorities_trust(service->authorities, out, error);
@@ -26,8 +29,8 @@ int service_trust(struct service *service, struct buf *out, struct error *error)
 int service_write_trust(struct service *service, struct error *error)
 {
 	BUF_AUTO struct buf roots;
-	buf_init(&roots, SERVICE_TRUST_MAX);
-	int result = service_trust(service, &roots, error);
+	buf_init(&roots, TRUST_MAX);
+	int result = add_roots(service, &roots, error);
 	if (result)
 		return result;
 	char path[PATH_MAX];
@@ -56,10 +59,10 @@ int service_check_file(struct service *service, int file, const struct sha256 *d
                        struct arena *arena, struct file_check *ret_check, struct error *error)
 {
 	BUF_AUTO struct buf roots, output;
-	buf_init(&roots, SERVICE_TRUST_MAX);
+	buf_init(&roots, TRUST_MAX);
 	buf_init(&output, VERIFIER_RESULT_MAX);
 	struct file_check check = {0};
-	int result = service_trust(service, &roots, error);
+	int result = add_roots(service, &roots, error);
 	if (!result)
 		result = verifier_check(file, buf_slice(&roots), &output, error);
 	if (!result)

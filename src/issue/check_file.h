@@ -4,11 +4,8 @@
 
 #include "service/service.h"
 
-/* Appends, as PEM, the roots that relying parties have to trust to verify this service's evidence.
- * Accesses the store. */
-int service_trust(struct service *service, struct buf *out, struct error *error) MUST_CHECK;
-#define SERVICE_TRUST_MAX ((size_t)4 << 20)
-/* Writes these roots to trust.pem in the data directory. Blocks on store and disk. */
+/* Writes the roots that relying parties have to trust to verify this service's evidence to
+ * trust.pem in the data directory. Blocks on store and disk. */
 int service_write_trust(struct service *service, struct error *error) MUST_CHECK;
 /* Verifies an open file from an untrusted source, with that SHA-256, in a separate process
  * (verify/verifier.h), with these roots and the signers in the store. A file that is neither

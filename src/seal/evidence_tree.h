@@ -8,8 +8,7 @@
 
 #include "seal/evidence_record.h"
 
-#define EVIDENCE_BLOCK_LEAVES 1024 /* in each block except the last */
-#define EVIDENCE_TREE_MAX 65536    /* leaves of a tree, and blocks of a tree */
+#define EVIDENCE_TREE_MAX 65536 /* leaves of a tree, and blocks of a tree */
 
 /* Computes the root over 1 to EVIDENCE_TREE_MAX leaves of one algorithm. Returns 0 or
  * ERR_NO_MEMORY. */

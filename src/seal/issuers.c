@@ -76,7 +76,9 @@ static int add_pkcs7(struct slice answer, struct buf *out)
 	return result;
 }
 
-int issuers_read(struct slice answer, struct buf *out, struct error *error)
+/* Appends the certificates of a response as PEM; accepts DER, PEM and certs-only PKCS#7. Returns 0,
+ * ERR_VALIDATION for other formats, or ERR_NO_MEMORY. */
+static int add_certificates(struct slice answer, struct buf *out, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
 
@@ -160,7 +162,7 @@ static int fetch(const struct issuers *issuers, const char *url, X509 *below,
 	if (!result && answer.status != 200)
 		result = error_cause(&error, ERR_NETWORK, "HTTP %d", answer.status);
 	if (!result)
-		result = issuers_read(buf_slice(&answer.body), &pem, &error);
+		result = add_certificates(buf_slice(&answer.body), &pem, &error);
 	if (!result)
 		result = certificates_read(buf_slice(&pem), &certificates, &error);
 	if (!result)

@@ -24,8 +24,4 @@ void issuers_free(struct issuers *issuers); /* NULL-safe */
 int issuers_complete(struct issuers *issuers, struct slice token, struct slice roots_pem,
                      struct buf *known, struct error *error) MUST_CHECK;
 
-/* Appends the certificates of a response as PEM; accepts DER, PEM and certs-only PKCS#7. Returns 0,
- * ERR_VALIDATION for other formats, or ERR_NO_MEMORY. */
-int issuers_read(struct slice answer, struct buf *out, struct error *error) MUST_CHECK;
-
 #endif

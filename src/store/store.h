@@ -242,8 +242,6 @@ struct channel {
 	struct channel_config *configs; /* in order of version; the last one is in force */
 	size_t config_count;
 };
-int store_get_channel(struct store *store, int64_t account, int64_t channel, struct arena *arena,
-                      struct channel *ret, struct error *error) MUST_CHECK;
 
 /* ---- checking ---- */
 struct check_report {

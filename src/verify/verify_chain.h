@@ -157,8 +157,6 @@ const struct object_state *chain_find_object(const struct chain *chain,
 /* ---- verify_renewals.c ---- */
 /* Reads and verifies all archive timestamps, before the rounds. Errors in them are recorded. */
 int chain_read_renewals(struct chain *chain) MUST_CHECK;
-/* Returns the archive timestamp with that number; NULL: not found. */
-const struct stamp_state *chain_find_stamp(struct chain *chain, int64_t number);
 /* Finds the archive timestamp that covers a token; NULL: the token states none. Returns 0 or
  * ERR_INVALID_EVIDENCE. */
 int chain_follow_renewal(struct chain *chain, const struct archive_renewal *renewal,

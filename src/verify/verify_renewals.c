@@ -6,7 +6,8 @@
 
 #include "verify/verify_chain.h"
 
-const struct stamp_state *chain_find_stamp(struct chain *chain, int64_t number)
+/* Returns the archive timestamp with that number; NULL: not found. */
+static const struct stamp_state *find_stamp(struct chain *chain, int64_t number)
 {
 	size_t low = 0, high = chain->stamp_count;
 	while (low < high) {
@@ -31,7 +32,7 @@ int chain_follow_renewal(struct chain *chain, const struct archive_renewal *rene
 	*ret_stamp = NULL;
 	if (renewal->stamp == 0)
 		return 0;
-	const struct stamp_state *stamp = chain_find_stamp(chain, renewal->stamp);
+	const struct stamp_state *stamp = find_stamp(chain, renewal->stamp);
 	if (!stamp)
 		return finding_fail(error, FINDING_RENEWAL_MISSING, renewal->stamp);
 	struct tree_proof path = *renewal->path;

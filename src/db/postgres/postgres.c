@@ -142,7 +142,7 @@ struct db_connection *pg_take_local(struct db *base)
 	return &pg_db(base)->local->base;
 }
 
-struct db_connection *pg_take_registrar(struct db *base, unsigned number, int64_t account)
+static struct db_connection *take_registrar(struct db *base, unsigned number, int64_t account)
 {
 	(void)account;
 	return &pg_db(base)->registrars[number]->base;
@@ -460,7 +460,7 @@ int pg_await_writes(struct db *base, struct error *error)
 }
 
 const struct db_driver postgres_driver = {
-	PG_DRIVER_FUNCTIONS, .open = open_db, .take_registrar = pg_take_registrar,
+	PG_DRIVER_FUNCTIONS, .open = open_db, .take_registrar = take_registrar,
 	.give = pg_give,     .begin = begin,  .commit = commit,
 	.run = pg_run,
 };

@@ -150,7 +150,6 @@ int pg_count_replicas(struct db *base, struct db_replicas *ret, struct error *er
 int pg_await_writes(struct db *base, struct error *error) MUST_CHECK;
 struct db_connection *pg_take_writer(struct db *base);
 struct db_connection *pg_take_local(struct db *base);
-struct db_connection *pg_take_registrar(struct db *base, unsigned number, int64_t account);
 struct db_connection *pg_take_reader(struct db *base);
 void pg_give(struct db_connection *base);
 void pg_roll_back_base(struct db_connection *base);

@@ -191,11 +191,11 @@ struct channel_list {
 int store_create_channel(struct store *store, struct slice account_id,
                          const struct config_facts *config, int64_t most, int64_t now_us,
                          char ret_channel_id[ID_SIZE], struct error *error) MUST_CHECK;
-/* Like store_get_channel, but reads at most `limit` versions: the newest ones below `before`. */
+/* Reads a channel with at most `limit` versions: the newest ones below `before`. */
 int store_get_channel_versions(struct store *store, int64_t account, int64_t channel,
                                int64_t before, int64_t limit, struct arena *arena,
                                struct channel *ret, struct error *error) MUST_CHECK;
-/* Finds the internal numbers of a channel. The versions are read by store_get_channel. */
+/* Finds the internal numbers of a channel. The versions are read by store_get_channel_versions. */
 int store_find_channel(struct store *store, struct slice channel_id, struct arena *arena,
                        struct channel_record *ret, struct error *error) MUST_CHECK;
 /* Lists channels; account_id empty: of all accounts. */

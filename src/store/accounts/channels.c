@@ -201,10 +201,3 @@ int store_get_channel_versions(struct store *store, int64_t account, int64_t cha
 		ret->configs[i].facts.channel_id = ret->channel_id;
 	return OK;
 }
-
-int store_get_channel(struct store *store, int64_t account, int64_t channel, struct arena *arena,
-                      struct channel *ret, struct error *error)
-{
-	return store_get_channel_versions(store, account, channel, INT64_MAX, INT64_MAX, arena, ret,
-	                                  error);
-}

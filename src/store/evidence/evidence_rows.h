@@ -15,7 +15,6 @@
 const char *evidence_algorithm_text(enum digest_algorithm algorithm);
 bool evidence_algorithm_of(struct slice text, enum digest_algorithm *ret_algorithm) MUST_CHECK;
 const char *token_source_text(enum token_source source);
-bool token_source_of(struct slice text, enum token_source *ret_source) MUST_CHECK;
 
 int write_renewable_token(struct db_connection *connection, const struct renewable_token *token,
                           struct error *error) MUST_CHECK;

@@ -13,7 +13,7 @@ const char *token_source_text(enum token_source source)
 	return source_texts[source];
 }
 
-bool token_source_of(struct slice text, enum token_source *ret_source)
+static bool token_source_of(struct slice text, enum token_source *ret_source)
 {
 	for (size_t i = 0; i < sizeof source_texts / sizeof *source_texts; i++)
 		if (slice_is(text, source_texts[i])) {

@@ -143,8 +143,9 @@ static const char *links_of(const struct sample *channel, const struct event *ev
 	                                      chain_of(channel, event->mode), event->sequence - 1,
 	                                      &previous, &error),
 	                 OK);
-	assert_int_equal(store_get_channel(office.service.store, channel->account, channel->channel,
-	                                   &arena, &record, &error),
+	assert_int_equal(store_get_channel_versions(office.service.store, channel->account,
+	                                            channel->channel, INT64_MAX, INT64_MAX, &arena,
+	                                            &record, &error),
 	                 OK);
 	return arena_printf(&arena, "\"proof\":{\"previous_chain_hash\":\"%s\",\"config_hash\":\"%s\"",
 	                    hex_of(&previous), hex_of(&record.configs[event->config_version - 1].hash));

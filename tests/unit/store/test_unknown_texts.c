@@ -71,7 +71,8 @@ static int configure(void)
 static int read_configs(void)
 {
 	struct channel found;
-	return store_get_channel(sample.store, sample.account, sample.channel, &arena, &found, &error);
+	return store_get_channel_versions(sample.store, sample.account, sample.channel, INT64_MAX,
+	                                  INT64_MAX, &arena, &found, &error);
 }
 
 static int list_limits(void)

@@ -134,9 +134,9 @@ TEST_CASE_ON(test_threshold_sends_once_per_crossing, struct fixture *fixture)
 
 static void get_channel(struct fixture *fixture, struct channel *ret)
 {
-	assert_int_equal(store_get_channel(fixture->sample.store, fixture->sample.account,
-	                                   fixture->sample.channel, &fixture->arena, ret,
-	                                   &fixture->error),
+	assert_int_equal(store_get_channel_versions(fixture->sample.store, fixture->sample.account,
+	                                            fixture->sample.channel, INT64_MAX, INT64_MAX,
+	                                            &fixture->arena, ret, &fixture->error),
 	                 OK);
 }
 
