@@ -1,5 +1,6 @@
 #include "net/address_kind.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -74,6 +75,7 @@ const char *address_kind_text(enum address_kind kind)
 		[ADDRESS_MULTICAST] = "multicast",
 		[ADDRESS_RESERVED] = "reserved",
 	};
+	assert((size_t)kind < sizeof names / sizeof *names);
 	return names[kind];
 }
 
@@ -233,6 +235,7 @@ void network_list_check(const char *list, const struct setting_check *check, con
 
 bool network_list_contains(const struct network_list *list, const struct sockaddr *address)
 {
+	assert(list->count <= NETWORKS_MAX);
 	uint8_t bytes[16];
 	int family;
 

@@ -1,5 +1,6 @@
 #include "net/guarded.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
@@ -22,6 +23,7 @@ int guarded_start(struct error *error)
 
 int guarded_handle(CURL **ret_easy, struct error *error)
 {
+	assert(ret_easy);
 	int result = guarded_start(error);
 	if (result)
 		return result;
@@ -45,6 +47,8 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
 
 CURLcode guarded_set_options(CURL *easy, struct guarded_sockets *sockets)
 {
+	assert(easy);
+	assert(!sockets->opened && !sockets->refused); /* the sockets of one exchange */
 	CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 
 	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, sockets);
@@ -56,8 +60,10 @@ CURLcode guarded_set_options(CURL *easy, struct guarded_sockets *sockets)
 
 int guarded_check(const struct guarded_sockets *sockets, int code, struct error *error)
 {
+	assert(code < 0);
 	if (!sockets->refused || sockets->opened)
 		return OK;
+	assert(sockets->refused_kind != ADDRESS_PUBLIC && *sockets->refused_address);
 	return error_cause(error, code, "address %s is %s and not permitted", sockets->refused_address,
 	                   address_kind_text(sockets->refused_kind));
 }

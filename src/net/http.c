@@ -1,5 +1,6 @@
 #include "net/transfer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
@@ -51,6 +52,7 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
 	if (is_taken_elsewhere(transfer))
 		return request->take(request->take_context, slice_make(data, size)) ? size : size + 1;
 	struct buf *body = &transfer->answer.body;
+	assert(body->size <= transfer->limit); /* else the room would wrap around */
 	size_t room = transfer->limit - body->size;
 
 	(void)one;
@@ -67,12 +69,14 @@ static size_t give_body(char *data, size_t one, size_t size, void *context)
 {
 	struct http_transfer *transfer = context;
 	const struct http_upload *upload = transfer->request->upload;
+	assert(upload && transfer->uploaded <= upload->size);
 	uint64_t left = upload->size - transfer->uploaded;
 	size_t wanted = left < one * size ? (size_t)left : one * size;
 
 	if (wanted == 0)
 		return 0;
 	size_t given = upload->read(upload->context, transfer->uploaded, data, wanted);
+	assert(given <= wanted); /* libcurl has no room for more */
 	transfer->uploaded += given;
 	return given > 0 ? given : CURL_READFUNC_ABORT;
 }
@@ -122,6 +126,7 @@ void http_answer_free(struct http_answer *answer)
 
 void transfer_free(struct http_transfer *transfer)
 {
+	assert(transfer->request || !transfer->easy);
 	if (transfer->easy && !transfer->request->session)
 		curl_easy_cleanup(transfer->easy);
 	else if (transfer->easy)
@@ -276,6 +281,12 @@ static int take_handle(struct http_transfer *transfer, struct error *error)
 int transfer_prepare(struct http_transfer *transfer, const struct http_request *request,
                      struct error *error)
 {
+	assert(!transfer->easy && !transfer->headers);
+	assert(request->header_count == 0 || request->headers);
+	assert(!request->upload || (request->upload->read && request->body.size == 0));
+	assert(!request->client_certificate || request->client_key);
+	assert(!request->aws_sigv4 || (request->user && request->password));
+	assert(request->body.size == 0 || request->body.data);
 	transfer->request = request;
 	transfer->limit = request->answer_limit > 0 ? request->answer_limit : ANSWER_DEFAULT;
 	answer_init(&transfer->answer, transfer->limit);
@@ -323,6 +334,7 @@ static int transfer_failure(const struct http_transfer *transfer, CURLcode code,
 int transfer_finish(struct http_transfer *transfer, CURLcode code, struct http_answer *ret_answer,
                     struct error *error)
 {
+	assert(transfer->easy && ret_answer);
 	struct http_answer *answer = &transfer->answer;
 	char *address = NULL;
 	long status = 0;
@@ -344,6 +356,7 @@ int transfer_finish(struct http_transfer *transfer, CURLcode code, struct http_a
 int http_send(const struct http_request *request, struct http_answer *ret_answer,
               struct error *error)
 {
+	assert(request && ret_answer);
 	struct http_transfer transfer = {0};
 	thread_assert_may_block();
 
@@ -375,6 +388,7 @@ struct slice http_answer_header(const struct http_answer *answer, const char *na
 
 	while (rest.size > 0) {
 		const char *end = memchr(rest.data, '\n', rest.size);
+		assert(end); /* take_header ends each line */
 		size_t line = (size_t)(end - rest.data);
 		if (line > length && rest.data[length] == ':' &&
 		    strncasecmp(rest.data, name, length) == 0) {
@@ -393,6 +407,7 @@ struct slice http_answer_header(const struct http_answer *answer, const char *na
 
 int http_url_check(struct slice url, bool allow_http, const char *field, struct error *error)
 {
+	assert(field);
 	struct url parts;
 
 	if (url.size <= HTTP_URL_MAX && url_read(url, &parts) &&

@@ -1,5 +1,6 @@
 #include "net/http_multi.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ static void list_clear(struct list *list)
 
 static void list_append(struct list *list, struct http_exchange *exchange)
 {
+	assert(!*list->end);
 	exchange->next = NULL;
 	*list->end = exchange;
 	list->end = &exchange->next;
@@ -64,6 +66,7 @@ static void give_back(struct http_multi *many)
 	if (!many->finished.first)
 		return;
 	pthread_mutex_lock(&many->mutex);
+	assert(!*many->ended.end && !*many->finished.end);
 	*many->ended.end = many->finished.first;
 	many->ended.end = many->finished.end;
 	pthread_cond_signal(&many->some_ended);
@@ -78,6 +81,7 @@ static struct http_session *take_session(struct http_multi *many)
 
 static void keep_session(struct http_multi *many, struct http_session *session)
 {
+	assert(many->spare_count <= SPARE_MAX);
 	if (session && many->spare_count < SPARE_MAX)
 		many->spare[many->spare_count++] = session;
 	else
@@ -96,6 +100,8 @@ static void free_task(struct http_multi *many, struct task *task)
 
 static void end_task(struct http_multi *many, struct task *task, CURLcode code)
 {
+	assert(task != &many->tasks);
+	assert(task->previous->next == task && task->next->previous == task);
 	struct http_exchange *exchange = task->exchange;
 
 	exchange->duration_us = clock_monotonic_us() - task->started_us;
@@ -109,6 +115,7 @@ static void end_task(struct http_multi *many, struct task *task, CURLcode code)
 
 static int prepare(struct http_multi *many, struct task *task)
 {
+	assert(!task->exchange->request.session);
 	task->exchange->request.session = take_session(many);
 	int result = ERR_NO_MEMORY;
 	if (task->exchange->request.session)
@@ -202,6 +209,8 @@ static void *run(void *argument)
 
 static void http_many_free(struct http_multi *many)
 {
+	assert(many->tasks.next == &many->tasks);
+	assert(!many->given.first && !many->finished.first);
 	while (many->spare_count)
 		http_session_close(many->spare[--many->spare_count]);
 	if (many->multi)
@@ -213,6 +222,7 @@ static void http_many_free(struct http_multi *many)
 
 int http_multi_start(struct http_multi **ret_many, struct error *error)
 {
+	assert(ret_many);
 	struct http_multi *many = calloc(1, sizeof *many);
 
 	if (!many)
@@ -254,6 +264,8 @@ struct http_exchange *http_multi_stop(struct http_multi *many)
 
 void http_multi_submit(struct http_multi *many, struct http_exchange *exchange)
 {
+	assert(many && exchange);
+	assert(!exchange->request.session); /* each handle has its own */
 	exchange->result = 0;
 	exchange->answer = (struct http_answer){0};
 	error_clear(&exchange->error);
@@ -268,6 +280,7 @@ void http_multi_submit(struct http_multi *many, struct http_exchange *exchange)
 
 struct http_exchange *http_multi_collect(struct http_multi *many, int64_t timeout_us)
 {
+	assert(timeout_us >= 0);
 	int64_t until_us = clock_monotonic_us() + timeout_us;
 
 	pthread_mutex_lock(&many->mutex);

@@ -1,5 +1,6 @@
 #include "net/mail_compose.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/thread.h"
@@ -41,6 +42,7 @@ int mail_url_check(const char *text)
 static size_t give_text(char *data, size_t one, size_t size, void *context)
 {
 	struct mail_transfer *transfer = context;
+	assert(transfer->sent <= transfer->text.size);
 	size_t rest = transfer->text.size - transfer->sent;
 	size_t part = one * size < rest ? one * size : rest;
 	memcpy(data, transfer->text.data + transfer->sent, part);
@@ -139,6 +141,7 @@ static int explain(const struct mail_transfer *transfer, CURL *easy, CURLcode co
 static int perform(struct mail_transfer *transfer, const char *from, const char *to,
                    struct error *error)
 {
+	assert(!to || (mail_address_usable(from) && mail_address_usable(to))); /* by mail_compose */
 	char sender[MAIL_ADDRESS_MAX + 3];
 	char recipient[MAIL_ADDRESS_MAX + 3];
 	const char *domain = strchr(from, '@');

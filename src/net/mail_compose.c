@@ -1,4 +1,5 @@
 /* Encoding of e-mail messages. */
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <time.h>
@@ -50,6 +51,7 @@ static void encoded_words(struct buf *out, struct slice text)
 {
 	while (text.size) {
 		struct slice part = utf8_cut(text, WORD_BYTES_MAX);
+		assert(part.size > 0); /* the text is valid */
 		buf_add_text(out, "=?UTF-8?B?");
 		buf_add_base64(out, part);
 		buf_add_text(out, "?=");

@@ -1,11 +1,13 @@
 #include "net/origin.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/buf.h"
 
 static void put_lower(char *to, const char *text, size_t size)
 {
+	assert(size < ORIGIN_SIZE);
 	for (size_t i = 0; i < size; i++)
 		to[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
 	to[size] = '\0';
