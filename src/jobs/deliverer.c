@@ -1,5 +1,6 @@
 #include "jobs/deliverer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,7 +51,8 @@ static int read_rules(struct deliverer *deliverer, struct error *error)
 	int result = webhook_rules_read(deliverer->service->settings, &rules, error);
 	if (result)
 		return result;
-	(void)!http_multi_stop(deliverer->many); /* no request is in progress */
+	struct http_exchange *left = http_multi_stop(deliverer->many);
+	assert(!left && deliverer->queue.under_way == 0); /* no request is in progress */
 	deliverer->many = NULL;
 	deliverer->rules = rules;
 	deliverer->reloads = reloads;
@@ -98,6 +100,7 @@ static void count_result(struct deliverer *deliverer, const struct attempt_recor
 /* Records `count` results and removes them from the queue. */
 static int record_some(struct deliverer *deliverer, struct attempt_record *records, size_t count)
 {
+	assert(count > 0 && count <= DELIVERER_RESULTS_MAX);
 	struct error error = {0};
 	int result =
 		store_record_attempts(deliverer->service->store, records, count, WEBHOOK_FAILURES_MAX,
@@ -140,6 +143,7 @@ static size_t record_each(struct deliverer *deliverer)
 			result = record_some(deliverer, &all[first], next - first);
 		if (!result)
 			continue;
+		assert(kept <= first && next <= count);
 		memmove(&all[kept], &all[first], (next - first) * sizeof *all);
 		kept += next - first;
 	}
@@ -179,6 +183,7 @@ static int64_t record_at_us(const struct deliverer *deliverer)
 static struct attempt_record *add_result(struct deliverer *deliverer,
                                          const struct queue_endpoint *endpoint)
 {
+	assert(deliverer->result_count < DELIVERER_RESULTS_MAX);
 	if (deliverer->result_count == 0)
 		deliverer->results_since_us = clock_monotonic_us();
 	struct attempt_record *record = &deliverer->results[deliverer->result_count++];
@@ -213,6 +218,7 @@ static int sign(const struct deliverer *deliverer, struct attempt *attempt)
 
 static bool begin(struct deliverer *deliverer, struct queue_endpoint *endpoint)
 {
+	assert(deliverer->many && endpoint->first && endpoint->url);
 	size_t url_size = strlen(endpoint->url) + 1;
 	struct attempt *attempt = malloc(sizeof *attempt + url_size);
 	if (!attempt)
@@ -226,7 +232,8 @@ static bool begin(struct deliverer *deliverer, struct queue_endpoint *endpoint)
 		free(attempt);
 		return false;
 	}
-	(void)queue_begin(&deliverer->queue, endpoint);
+	const struct queue_item *begun = queue_begin(&deliverer->queue, endpoint);
+	assert(begun == attempt->item); /* the one that was signed */
 	attempt->exchange.request = webhook_request(&deliverer->rules, attempt->url, &attempt->headers,
 	                                            buf_slice(&attempt->item->body));
 	attempt->exchange.context = attempt;
@@ -263,9 +270,11 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	if (exchange->result) {
 		struct slice kept = utf8_cut(slice_of(error_reason(&exchange->error, exchange->result)),
 		                             DELIVERY_ERROR_MAX);
+		assert(kept.size < sizeof record->error);
 		memcpy(record->error, kept.data, kept.size);
 		return;
 	}
+	assert(exchange->answer.status >= 100 && exchange->answer.status <= 599);
 	record->http_status = exchange->answer.status;
 	record->answer_size =
 		(uint16_t)(answer.size < DELIVERY_ANSWER_MAX ? answer.size : DELIVERY_ANSWER_MAX);
@@ -281,6 +290,7 @@ static void attempt_free(struct attempt *attempt)
 
 static struct queue_endpoint *end(struct deliverer *deliverer, struct attempt *attempt)
 {
+	assert(attempt->endpoint && attempt->item);
 	struct queue_endpoint *endpoint = attempt->endpoint;
 	bool acknowledged =
 		webhook_is_acknowledged(attempt->exchange.result, &attempt->exchange.answer);
@@ -315,6 +325,7 @@ static int add_item(struct queue_endpoint *endpoint, const struct delivery *deli
 
 static int take_batch(struct queue_endpoint *endpoint, const struct delivery_batch *batch)
 {
+	assert(!endpoint->first); /* loaded ones may be of another address or secret */
 	char *url = strdup(batch->url);
 	if (!url)
 		return ERR_NO_MEMORY;
@@ -523,6 +534,7 @@ static void give_up(struct deliverer *deliverer)
 
 static int prepare(struct deliverer *deliverer, struct error *error)
 {
+	assert(deliverer->queue.under_way == 0 && deliverer->result_count == 0);
 	int result = is_reloaded(deliverer) ? read_rules(deliverer, error) : OK;
 	if (result || deliverer->many)
 		return result;
@@ -564,7 +576,8 @@ void deliverer_free(struct deliverer *deliverer)
 {
 	if (!deliverer->results)
 		return;
-	(void)!http_multi_stop(deliverer->many); /* no request is in progress between runs */
+	struct http_exchange *left = http_multi_stop(deliverer->many);
+	assert(!left && deliverer->queue.under_way == 0); /* none is in progress between runs */
 	queue_clear(&deliverer->queue);
 	free(deliverer->results);
 	explicit_bzero(&deliverer->installation, sizeof deliverer->installation);

@@ -1,5 +1,6 @@
 #include "jobs/delivery_queue.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/schedule.h"
@@ -58,6 +59,7 @@ static struct queue_account *join_account(struct delivery_queue *queue, int64_t 
 
 static void leave_account(struct delivery_queue *queue, struct queue_account *account)
 {
+	assert(account->endpoints > 0);
 	if (--account->endpoints > 0)
 		return;
 	struct queue_account **link = &queue->accounts[bucket_of(account->account, 0)];
@@ -70,6 +72,7 @@ static void leave_account(struct delivery_queue *queue, struct queue_account *ac
 struct queue_endpoint *queue_endpoint(struct delivery_queue *queue, int64_t account,
                                       int64_t endpoint)
 {
+	assert(queue->count <= ENDPOINTS_MAX);
 	struct queue_endpoint *found = queue_find(queue, account, endpoint);
 	if (found || queue->count == ENDPOINTS_MAX)
 		return found;
@@ -96,6 +99,9 @@ struct queue_endpoint *queue_endpoint(struct delivery_queue *queue, int64_t acco
 
 static void forget(struct delivery_queue *queue, struct queue_endpoint *endpoint)
 {
+	assert(endpoint != &queue->ring && queue->count > 0);
+	assert(endpoint->previous->next == endpoint && endpoint->next->previous == endpoint);
+	assert(endpoint->of->account == endpoint->account); /* never counted for another */
 	struct queue_endpoint **link =
 		&queue->buckets[bucket_of(endpoint->account, endpoint->endpoint)];
 	while (*link != endpoint)
@@ -114,6 +120,7 @@ void queue_clear(struct delivery_queue *queue)
 {
 	while (queue->ring.next != &queue->ring)
 		forget(queue, queue->ring.next);
+	assert(queue->count == 0);
 }
 
 static bool is_idle(const struct queue_endpoint *endpoint, int64_t monotonic_us)
@@ -143,6 +150,9 @@ static bool has_place(unsigned max, unsigned all, unsigned own)
 bool queue_may_begin(const struct delivery_queue *queue, const struct queue_endpoint *endpoint,
                      int64_t monotonic_us)
 {
+	assert(endpoint->unrecorded_count <= UNRECORDED_MAX);
+	assert(endpoint->under_way <= endpoint->of->under_way);
+	assert(endpoint->of->under_way <= queue->under_way);
 	if (!has_place(UNDER_WAY_MAX, queue->under_way, endpoint->of->under_way) ||
 	    endpoint->unrecorded_count == UNRECORDED_MAX)
 		return false;
@@ -156,6 +166,8 @@ bool queue_may_begin(const struct delivery_queue *queue, const struct queue_endp
 
 void queue_move_last(struct delivery_queue *queue, struct queue_endpoint *endpoint)
 {
+	assert(endpoint != &queue->ring);
+	assert(endpoint->previous->next == endpoint && endpoint->next->previous == endpoint);
 	endpoint->previous->next = endpoint->next;
 	endpoint->next->previous = endpoint->previous;
 	endpoint->next = &queue->ring;
@@ -165,6 +177,7 @@ void queue_move_last(struct delivery_queue *queue, struct queue_endpoint *endpoi
 
 int64_t queue_load_limit(const struct queue_endpoint *endpoint)
 {
+	assert(endpoint->unrecorded_count <= UNRECORDED_MAX);
 	return endpoint->unrecorded_count + (endpoint->in_doubt ? LOADED_IN_DOUBT_MAX : LOADED_MAX);
 }
 
@@ -190,10 +203,14 @@ static void count_in_doubt(struct delivery_queue *queue, struct queue_endpoint *
 {
 	queue->in_doubt_under_way += (unsigned)more;
 	endpoint->of->in_doubt_under_way += (unsigned)more;
+	assert(endpoint->of->in_doubt_under_way <= endpoint->of->under_way);
+	assert(queue->in_doubt_under_way <= queue->under_way);
 }
 
 struct queue_item *queue_begin(struct delivery_queue *queue, struct queue_endpoint *endpoint)
 {
+	assert(endpoint->first && endpoint->unrecorded_count < UNRECORDED_MAX);
+	assert(queue->under_way < UNDER_WAY_MAX);
 	struct queue_item *item = endpoint->first;
 	endpoint->first = item->next;
 	if (!endpoint->first)
@@ -225,6 +242,8 @@ static int64_t pause_after(unsigned failures)
 void queue_end(struct delivery_queue *queue, struct queue_endpoint *endpoint, bool acknowledged,
                int64_t duration_us, int64_t monotonic_us)
 {
+	assert(endpoint->under_way > 0 && endpoint->under_way <= endpoint->unrecorded_count);
+	assert(endpoint->of->under_way > 0 && queue->under_way > 0);
 	endpoint->under_way--;
 	queue->under_way--;
 	endpoint->of->under_way--;

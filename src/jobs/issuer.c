@@ -1,4 +1,5 @@
 /* The job that claims certifications and issues them. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -25,6 +26,7 @@ struct issuing {
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
                  const char *directory, int number, struct lease_renewer *lease_renewer)
 {
+	assert(number >= 0 && number < ISSUER_COUNT);
 	*issuer = (struct issuer){
 		.service = service,
 		.lease_renewer = lease_renewer,
@@ -56,6 +58,7 @@ static int renew(void *context)
 
 static int report_progress(void *context, int64_t permille)
 {
+	assert(permille >= 0 && permille <= 1000);
 	struct issuing *job = context;
 	if (atomic_load(job->stopping))
 		return ERR_UNAVAILABLE;
@@ -70,6 +73,7 @@ static int report_progress(void *context, int64_t permille)
 
 static int prepare_directory(const struct issuer *issuer, struct error *error)
 {
+	assert(strstr(issuer->directory, "/issuer-")); /* removed with its contents */
 	int result = file_remove_tree(issuer->directory, error);
 	if (!result && mkdir(issuer->directory, 0700) != 0)
 		result = error_cause(error, ERR_IO, "mkdir %s: %s", issuer->directory, strerror(errno));

@@ -1,5 +1,6 @@
 #include "jobs/job_thread.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 /* Background work has a lower priority than requests. */
 #define JOB_NICE 5
+#define THREAD_NAME_MAX 15 /* of Linux */
 
 struct job_thread {
 	pthread_t thread;
@@ -51,6 +53,8 @@ static void *work(void *argument)
 int job_thread_start(const char *name, job_thread_run_function *run, void *context,
                      struct job_thread **ret_thread, struct error *error)
 {
+	assert(run && ret_thread);
+	assert(strlen(name) <= THREAD_NAME_MAX); /* else it stays unnamed */
 	struct job_thread *thread = calloc(1, sizeof *thread);
 	if (!thread)
 		return ERR_NO_MEMORY;
@@ -100,6 +104,7 @@ void job_thread_free(struct job_thread *thread)
 {
 	if (!thread)
 		return;
+	assert(atomic_load(&thread->stopping)); /* by job_thread_join */
 	pthread_cond_destroy(&thread->changed);
 	pthread_mutex_destroy(&thread->mutex);
 	free(thread);

@@ -1,5 +1,6 @@
 #include "jobs/jobs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,8 @@ static void name_node(const struct settings *settings, char node[HOLDER_SIZE])
 {
 	char host[128] = "";
 	gethostname(host, sizeof host - 1);
-	snprintf(node, HOLDER_SIZE, "%s:%.300s", host, settings->service_data_dir);
+	int size = snprintf(node, HOLDER_SIZE, "%s:%.300s", host, settings->service_data_dir);
+	assert(size > 0 && size < HOLDER_SIZE); /* a cut name could be that of another node */
 }
 
 static int make_directory(const struct settings *settings, char *path, size_t size,
@@ -185,6 +187,7 @@ static int start_threads(struct jobs *jobs, struct error *error)
 
 int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *error)
 {
+	assert(ret_jobs && !service->wake);
 	struct jobs *jobs = calloc(1, sizeof *jobs);
 	if (!jobs)
 		return ERR_NO_MEMORY;
@@ -247,6 +250,7 @@ void jobs_stop(struct jobs *jobs)
 {
 	if (!jobs)
 		return;
+	assert(jobs->service->wake_context == jobs); /* set before any thread */
 	each_thread(jobs, job_thread_request_stop);
 	watcher_stop(&jobs->watcher);
 	each_thread(jobs, job_thread_join); /* all threads first, because they wake each other */

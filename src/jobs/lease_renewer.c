@@ -1,5 +1,6 @@
 #include "jobs/lease_renewer.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ static int64_t renew_all(void *context, const atomic_bool *stopping)
 	for (int i = 0; i < LEASE_RENEWER_LEASES_MAX && !atomic_load(stopping); i++) {
 		pthread_mutex_lock(&lease_renewer->mutex);
 		struct holding *holding = &lease_renewer->holdings[i];
+		assert(holding->taken || !holding->renew);
 		if (holding->renew && holding->renew(holding->context) == ERR_REFUSED)
 			holding->renew = NULL;
 		pthread_mutex_unlock(&lease_renewer->mutex);
@@ -32,6 +34,7 @@ static int64_t renew_all(void *context, const atomic_bool *stopping)
 
 int lease_renewer_start(struct lease_renewer **ret_keeper, struct error *error)
 {
+	assert(ret_keeper);
 	struct lease_renewer *lease_renewer = calloc(1, sizeof *lease_renewer);
 	if (!lease_renewer)
 		return ERR_NO_MEMORY;
@@ -53,6 +56,8 @@ void lease_renewer_stop(struct lease_renewer *lease_renewer)
 	job_thread_request_stop(lease_renewer->thread);
 	job_thread_join(lease_renewer->thread);
 	job_thread_free(lease_renewer->thread);
+	for (int i = 0; i < LEASE_RENEWER_LEASES_MAX; i++)
+		assert(!lease_renewer->holdings[i].taken); /* its holder would renew nothing */
 	pthread_mutex_destroy(&lease_renewer->mutex);
 	free(lease_renewer);
 }
@@ -60,6 +65,7 @@ void lease_renewer_stop(struct lease_renewer *lease_renewer)
 int lease_renewer_add(struct lease_renewer *lease_renewer, lease_renew_function *renew,
                       void *context)
 {
+	assert(renew);
 	pthread_mutex_lock(&lease_renewer->mutex);
 	int at = 0;
 	while (lease_renewer->holdings[at].taken)
@@ -72,7 +78,9 @@ int lease_renewer_add(struct lease_renewer *lease_renewer, lease_renew_function 
 
 void lease_renewer_remove(struct lease_renewer *lease_renewer, int holding)
 {
+	assert(holding >= 0 && holding < LEASE_RENEWER_LEASES_MAX);
 	pthread_mutex_lock(&lease_renewer->mutex);
+	assert(lease_renewer->holdings[holding].taken);
 	lease_renewer->holdings[holding] = (struct holding){0};
 	pthread_mutex_unlock(&lease_renewer->mutex);
 }
@@ -95,6 +103,7 @@ static int renew(void *context)
 
 int renewed_lease_take(struct renewed_lease *kept, bool *ret_taken, struct error *error)
 {
+	assert(kept->store && kept->lease_renewer && kept->holder);
 	bool taken = false;
 	int result = take(kept, &taken, error);
 	if (result)
@@ -113,5 +122,6 @@ void renewed_lease_pause(struct renewed_lease *kept)
 
 int renewed_lease_end(struct renewed_lease *kept, struct error *error)
 {
+	assert(kept->store && kept->holder);
 	return store_end_lease(kept->store, kept->name, kept->holder, error);
 }

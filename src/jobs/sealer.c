@@ -1,4 +1,5 @@
 /* The job that seals events in rounds. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -83,12 +84,14 @@ static int close_staged(struct pass *pass)
 
 static int stage_chains(struct pass *pass, size_t count, size_t *ret_taken, size_t *ret_segments)
 {
+	assert(count > 0 && count <= pass->sealer->sealing.block_segments);
 	struct sealer *sealer = pass->sealer;
 	int result = take_lease(pass);
 	if (result || pass->lost)
 		return result;
 	result = seal_stage(&sealer->sealing, pass->chains, count, ret_taken, ret_segments,
 	                    &pass->backlog, pass->error);
+	assert(result || *ret_taken <= count);
 	renewed_lease_pause(&sealer->lease);
 	return result;
 }
@@ -126,6 +129,7 @@ static int stage_next(struct pass *pass)
 	result = stage_chains(pass, count, &taken, &segments);
 	if (taken == 0)
 		return result;
+	assert(taken <= count);
 	const struct unsealed_chain *last = &pass->chains[taken - 1];
 	if (result && sealing_is_suspect(&sealer->sealing)) {
 		sealer->resume_account = last->account;
@@ -238,6 +242,7 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 
 static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct error *error)
 {
+	assert(sealer->sealing.block_segments > 0);
 	struct unsealed_chain *chains = malloc(sealer->sealing.block_segments * sizeof *chains);
 	if (!chains)
 		return ERR_NO_MEMORY;

@@ -1,4 +1,5 @@
 /* The job that decides automatic top-ups and attempts payments. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -11,6 +12,7 @@
 
 void topup_init(struct topup *topup, struct service *service, const char *node, int number)
 {
+	assert(number >= 0 && number < TOPUP_COUNT);
 	*topup = (struct topup){.service = service, .decides = number == 0};
 	snprintf(topup->holder, sizeof topup->holder, "%.*s$%d", HOLDER_SIZE - 16, node, number);
 }

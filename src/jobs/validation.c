@@ -2,6 +2,7 @@
  * of ETSI) needs revocation data for each certificate below a root. If an authority does not
  * publish such data, issued documents reach level T only: they can be validated as long as others
  * provide the data. The log informs the operator before users rely on a level. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@ static bool is_new(struct sha256 *told, const char *subject, const char *outcome
 {
 	char text[SUBJECT_SIZE + REVOCATION_CAUSE_SIZE + 64];
 	int size = snprintf(text, sizeof text, "%s\n%s\n%s", subject, outcome, reason);
+	assert(size > 0 && (size_t)size < sizeof text);
 	struct sha256 digest = sha256_of(text, (size_t)size);
 
 	if (sha256_equal(told, &digest))
@@ -29,6 +31,7 @@ static bool is_new(struct sha256 *told, const char *subject, const char *outcome
 static void log_path_level(struct sha256 *told, const char *of,
                            const struct revocation_verdict *verdicts, size_t count)
 {
+	assert(count >= 1 && count <= REVOCATION_PATH_MAX);
 	const struct revocation_verdict *lack = revocation_find_insufficient(verdicts, count);
 	const char *subject = (lack ? lack : &verdicts[0])->certificate.subject;
 	const char *outcome = lack ? revocation_outcome_text(lack->outcome) : "complete";
