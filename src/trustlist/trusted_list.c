@@ -1,5 +1,6 @@
 #include "trustlist/trusted_list.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 const char *list_status_text(enum list_status standing)
 {
 	static const char *const texts[] = {"unknown", "not_qualified", "qualified"};
+	assert((size_t)standing < sizeof texts / sizeof *texts);
 	return texts[standing];
 }
 
@@ -97,6 +99,7 @@ int trusted_list_query(const char *path, struct slice roots_pem, int64_t at_us,
                        struct list_answer *ret_answers, struct list_facts *ret_facts,
                        struct error *error)
 {
+	assert(path && ret_answers && ret_facts);
 	__attribute__((cleanup(files_close))) struct files files = {-1, -1, -1};
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf text;

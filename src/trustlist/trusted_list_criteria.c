@@ -2,6 +2,7 @@
  * apply to it. */
 #include "trustlist/trusted_list_xml.h"
 
+#include <assert.h>
 #include <openssl/asn1t.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -135,6 +136,7 @@ static enum ternary criterion_met(const xmlNode *criterion, X509 *certificate, i
 
 static enum ternary list_met(const xmlNode *list, X509 *certificate, int depth)
 {
+	assert(depth >= 0 && depth <= DEPTH_MAX + 1);
 	size_t counts[3] = {0}, all = 0;
 	xmlChar *asserted = xmlGetNoNsProp(list, (const xmlChar *)"assert");
 	const char *how = asserted ? (const char *)asserted : "all";

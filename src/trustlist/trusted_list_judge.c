@@ -1,6 +1,7 @@
 /* Finds the services of a list that issued a certificate, and their status at a time. */
 #include "trustlist/trusted_list_xml.h"
 
+#include <assert.h>
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct question {
 
 static void answer(struct list_answer *to, enum list_status standing, const char *reason)
 {
+	assert(strlen(reason) < sizeof to->reason);
 	to->standing = standing;
 	snprintf(to->reason, sizeof to->reason, "%s", reason);
 }
@@ -53,6 +55,7 @@ static bool is_issuer(X509 *listed, X509 *certificate)
  * authority. The path may end below the service's certificate if that one is not embedded. */
 static bool is_above(const xmlNode *information, const struct question *question)
 {
+	assert(question->count > 0 && question->count <= LIST_PATH_MAX);
 	const xmlNode *identity = node_child(information, LIST_NAMESPACE, "ServiceDigitalIdentity");
 	bool found = false;
 	for (const xmlNode *id = node_child(identity, LIST_NAMESPACE, "DigitalId"); id && !found;
@@ -186,6 +189,7 @@ static void judge_seal(const xmlNode *node, X509 *certificate, struct list_answe
 static void judge_period(const struct period *period, const struct question *question,
                          struct list_answer *to)
 {
+	assert(question->count > 0);
 	if (!node_text_is(node_child(period->node, LIST_NAMESPACE, "ServiceTypeIdentifier"),
 	                  question->type))
 		answer(to, LIST_STATUS_NOT_QUALIFIED, "the service was of another type at that time");
@@ -208,6 +212,7 @@ static void judge_service(const xmlNode *service, const struct question *questio
 		answer(to, LIST_STATUS_UNKNOWN, "the history of the service cannot be read");
 		return;
 	}
+	assert(count >= 1 && count <= PERIODS_MAX);
 	if (periods[count - 1].from_us > question->asked->from_us) {
 		answer(to, LIST_STATUS_NOT_QUALIFIED, "the service was not yet on the list");
 		return;
@@ -257,6 +262,7 @@ static void consider(const xmlNode *provider, const xmlNode *service,
 void list_judge(const struct list *list, const struct list_question *asked,
                 struct list_answer *ret_answer)
 {
+	assert(ret_answer && list->document);
 	struct question question = {.asked = asked,
 	                            .type = asked->seal ? TYPE_SEAL : TYPE_TIME,
 	                            .until_us = list->facts.next_us == TIME_NONE ? list->facts.issued_us

@@ -1,4 +1,5 @@
 /* The signature of a trusted list (ETSI TS 119 612, annex B: XAdES, enveloped). */
+#include <assert.h>
 #include <libxml/parser.h>
 #include <libxml/xmlerror.h>
 #include <openssl/pem.h>
@@ -57,6 +58,7 @@ int list_libraries_begin(struct error *error)
 
 static X509_STORE *make_store(struct slice roots_pem, int64_t time_us)
 {
+	assert(roots_pem.size <= INT_MAX);
 	X509_STORE *store = X509_STORE_new();
 	X509_VERIFY_PARAM *parameters = store ? X509_STORE_get0_param(store) : NULL;
 	BIO *bio = BIO_new_mem_buf(roots_pem.data, (int)roots_pem.size);
@@ -78,6 +80,7 @@ static X509_STORE *make_store(struct slice roots_pem, int64_t time_us)
 /* The first certificate is that of the signer, the others are possible issuers. */
 static bool is_trusted(STACK_OF(X509) * certificates, X509_STORE *store)
 {
+	assert(sk_X509_num(certificates) > 0);
 	X509_STORE_CTX *context = X509_STORE_CTX_new();
 	bool trusted =
 		store && context &&
@@ -298,6 +301,7 @@ static int verify_signer(struct list *list, xmlNode *signature, struct slice roo
 
 int list_verify(struct list *list, struct slice roots_pem, struct error *error)
 {
+	assert(list->document);
 	xmlNode *root = xmlDocGetRootElement(list->document);
 	xmlNode *signature = node_child(root, SIGNATURE, "Signature");
 	if (!signature || node_next(signature, SIGNATURE, "Signature"))

@@ -1,5 +1,6 @@
 #include "trustlist/trusted_list_wire.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ static void write_base64(struct json_writer *writer, const char *name, struct sl
 
 int list_request_write(const struct list_request *inquiry, struct buf *out)
 {
+	assert(inquiry->count == 0 || inquiry->questions);
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
 	json_time(&writer, "at", inquiry->at_us);
@@ -39,6 +41,7 @@ int list_request_write(const struct list_request *inquiry, struct buf *out)
 
 int list_response_write(const struct list_response *report, struct buf *out)
 {
+	assert(report->count == 0 || report->answers);
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
 	json_begin_array(&writer, "answers");

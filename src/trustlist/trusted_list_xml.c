@@ -1,5 +1,6 @@
 #include "trustlist/trusted_list_xml.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <libxml/parser.h>
 #include <stdio.h>
@@ -68,6 +69,7 @@ char *node_text(const xmlNode *node)
 
 void node_copy_text(const xmlNode *node, char *text, size_t size)
 {
+	assert(size > 0);
 	char *found = node_text(node);
 	size_t used = found ? strlen(found) : 0;
 	if (used >= size) /* cut at a character boundary */
@@ -137,6 +139,7 @@ static bool read_facts(const xmlNode *scheme, struct list_facts *facts)
 
 int list_parse(struct slice text, struct list *ret_list, struct error *error)
 {
+	assert(ret_list);
 	struct list list = {0};
 	/* Without a document type there are no entities, no default attributes, and nothing to fetch.
 	 */
