@@ -30,6 +30,7 @@ struct shown {
 
 static void show(struct shown *shown, const char *from, size_t size)
 {
+	assert(shown->used < shown->size);
 	size_t room = shown->size - 1 - shown->used;
 	size = size < room ? size : room;
 	memcpy(shown->text + shown->used, from, size);
@@ -81,6 +82,7 @@ static bool may_be_secret(const char *name, size_t size)
 /* A password may be in postgresql://user:PASSWORD@host or in the parameter password=PASSWORD. */
 void db_shown_url(const char *url, char *text, size_t size)
 {
+	assert(size > 0);
 	struct shown shown = {text, size, 0};
 	*text = '\0';
 	if (driver_by_url(url) == &sqlite_driver) {
@@ -140,6 +142,7 @@ const char *db_url_engine(const char *url)
 int db_open(const struct db_options *options, const struct db_schemas *schemas, struct db **ret_db,
             struct error *error)
 {
+	assert(ret_db);
 	int result = db_check_url(options->url, error);
 	if (result)
 		return result;
@@ -245,6 +248,7 @@ int db_check_servers(struct db *db, bool has_schema, db_finding_function *found,
 int db_query_shards(struct db *db, const char *const *parts, size_t count, db_found_function *found,
                     void *context, struct db_shard_query_result *ret, struct error *error)
 {
+	assert(count <= DB_PARTS_MAX && found && ret);
 	thread_assert_may_block();
 	*ret = (struct db_shard_query_result){.all = true};
 	return db->driver->query_shards
@@ -276,6 +280,7 @@ int db_check_reachable(struct db_connection *connection, int64_t account, struct
 
 int db_fail(struct db_connection *connection, const struct error *error)
 {
+	assert(error->code < 0);
 	if (!connection->failure)
 		connection->error = *error;
 	if (!connection->failure)
@@ -298,6 +303,7 @@ bool db_is_poisoned(const struct db *db)
 
 int db_describe(struct db_connection *reader, struct db_facts *ret, struct error *error)
 {
+	assert(reader->is_taken && ret);
 	const struct db_driver *driver = reader->db->driver;
 	if (!driver->describe)
 		return error_cause(error, ERR_INTERNAL, "%s is no server", driver->engine);
@@ -326,6 +332,7 @@ struct db_connection *db_take_local(struct db *db)
 
 struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t account)
 {
+	assert(number < db_registrar_count(db));
 	thread_assert_may_block();
 	return take(db->driver->take_registrar(db, number, account));
 }
@@ -338,6 +345,7 @@ struct db_connection *db_take_reader(struct db *db)
 
 struct db_connection *db_side_connection(struct db_connection *connection)
 {
+	assert(connection->is_taken);
 	const struct db_driver *driver = connection->db->driver;
 	return driver->beside ? driver->beside(connection) : connection;
 }
@@ -356,6 +364,7 @@ void db_give(struct db_connection *connection)
 
 void db_attach(struct db_connection *connection, void *kept)
 {
+	assert(connection->is_taken); /* db_give detaches it */
 	connection->kept = kept;
 }
 
@@ -381,6 +390,7 @@ int db_begin(struct db_connection *connection, struct error *error)
 
 void db_bind_to_shard(struct db_connection *connection, int64_t account)
 {
+	assert(connection->is_taken);
 	if (connection->db->driver->keep_to_shard)
 		connection->db->driver->keep_to_shard(connection, account);
 }
@@ -394,6 +404,7 @@ int db_commit(struct db_connection *connection, struct error *error)
 
 int db_written(struct db_connection *connection, struct db_written *ret, struct error *error)
 {
+	assert(connection->is_taken && connection->db->driver->written);
 	return connection->db->driver->written(connection, ret, error);
 }
 
@@ -416,6 +427,7 @@ bool db_may_retry(const struct db_connection *connection)
 
 int db_run(struct db_connection *connection, const char *sql, struct error *error)
 {
+	assert(connection->is_taken);
 	thread_assert_may_block();
 	return connection->db->driver->run(connection, sql, error);
 }
@@ -423,6 +435,7 @@ int db_run(struct db_connection *connection, const char *sql, struct error *erro
 int db_has_table(struct db_connection *connection, const char *name, bool *ret_present,
                  struct error *error)
 {
+	assert(connection->is_taken && ret_present);
 	struct db_query *query = db_query(connection, connection->db->driver->table_query);
 	db_bind_string(query, name);
 	*ret_present = db_step(query) && db_integer(query, 0) > 0;
@@ -564,6 +577,7 @@ void db_array_add_bytes(struct db_array *array, const void *data, size_t size)
 		db_array_add_null(array);
 		return;
 	}
+	assert(size <= INT32_MAX);
 	uint8_t length[4] = {(uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
 	                     (uint8_t)size};
 	buf_add(&array->wire, length, sizeof length);
@@ -586,6 +600,7 @@ void db_array_add_null(struct db_array *array)
 
 void db_bind_array(struct db_query *query, struct db_array *array)
 {
+	assert(driver_of(query)->bind_array);
 	driver_of(query)->bind_array(query, array);
 }
 
@@ -603,6 +618,7 @@ const char *db_backup_name(const struct db *db)
 
 const char *db_backup_name_of(const char *url)
 {
+	assert(driver_by_url(url));
 	return driver_by_url(url)->backup_name;
 }
 

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ static int read_schema(struct db_connection *connection, unsigned *ret_applied, 
 static int wrong_schema(const struct schema *schema, unsigned applied, const char *name,
                         struct error *error)
 {
+	assert(schema->count > 0);
 	bool newer = applied == 0 && strcmp(name, "none") != 0;
 	return error_set(error, ERR_REFUSED, newer ? MSG_STORE_SCHEMA_NEWER : MSG_STORE_SCHEMA, name,
 	                 schema->steps[schema->count - 1].name, NULL);
@@ -61,6 +63,7 @@ static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out
                        int (*within)(struct db_connection *, void *, struct error *), void *context,
                        struct error *error)
 {
+	assert(db->schema && db->schema->count > 0);
 	const struct schema *schema = db->schema;
 	struct db_connection *connection = db_take_writer(db);
 	unsigned applied = 0;
@@ -76,6 +79,7 @@ static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out
 		if (!dry_run)
 			result = apply_step(connection, &schema->steps[i], progress, error);
 	}
+	assert(result || (applied <= schema->count && (create || applied > 0)));
 	bool moved = !dry_run && applied < schema->count;
 	if (!result && moved && within)
 		result = within(connection, context, error);
@@ -87,6 +91,7 @@ static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out
 
 int db_check_schema(struct db *db, bool create, struct error *error)
 {
+	assert(db->schema);
 	struct db_connection *connection = db_take_reader(db);
 	unsigned applied = 0;
 	char name[64];

@@ -12,6 +12,7 @@
  * takes the same lock, and continues only if the rows are still there.
  *
  * The state here belongs to one registrar, and so to one thread. */
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,7 @@ static int add_row(struct citus_routes *routes, struct pg_db *db, struct db_quer
 	if (group->connection && group->connection != server)
 		return ERR_UNAVAILABLE; /* the shard is being moved */
 	group->connection = server;
+	assert(group->count < TABLES_MAX);
 	struct citus_table_shard *table_shard = &group->tables[group->count++];
 	snprintf(table_shard->table, sizeof table_shard->table, "%.*s", (int)table.size, table.data);
 	table_shard->shard = pg_integer(query, 1);
@@ -180,6 +182,7 @@ static int begin_fence(struct citus_routes *routes, struct pg_connection *coordi
 bool citus_end_fence(struct pg_connection *connection)
 {
 	struct pg_connection *coordinator = citus_connection(connection)->coordinator;
+	assert(connection->use == PG_SHARD && coordinator);
 	bool held = coordinator->in_transaction && coordinator->pg && !coordinator->base.failure;
 	if (coordinator->in_transaction)
 		pg_roll_back(coordinator);
@@ -227,6 +230,7 @@ struct pg_connection *citus_route(struct citus_routes *routes, struct pg_connect
 	}
 	if (!group)
 		return coordinator;
+	assert(group->connection && group->connection->use == PG_SHARD);
 	struct citus_connection *own = citus_connection(group->connection);
 	own->coordinator = coordinator;
 	own->group = group;
@@ -256,6 +260,7 @@ static void check_here(struct pg_connection *connection, const PGresult *row, in
 
 void citus_hold_shards(struct pg_connection *connection)
 {
+	assert(connection->use == PG_SHARD && citus_connection(connection)->group);
 	int64_t shard = citus_connection(connection)->group->shard;
 	pg_send_number(connection, NULL, lock_query, shard);
 	pg_send_number(connection, check_here, here_query, shard);
@@ -292,6 +297,7 @@ static bool is_renamed(const char *rest)
 
 char *citus_name_shards(const struct citus_shard_group *group, const char *sql)
 {
+	assert(group);
 	struct buf text;
 	buf_init(&text, 64 * 1024);
 	bool table_next = false;
@@ -339,6 +345,7 @@ static bool is_over(const struct pg_connection *connection, struct citus_detache
 
 bool citus_detach_commit(struct pg_connection *connection)
 {
+	assert(connection->use == PG_SHARD && connection->pg);
 	struct citus_connection *own = citus_connection(connection);
 	size_t at = 0;
 	while (at < DETACHED_MAX && own->detached[at].pg && !is_over(connection, &own->detached[at]))

@@ -4,6 +4,7 @@
  * server by an account that maps to it. The query is passed as text, because shard names exist only
  * on the shard servers. So an unreachable server is missing from the result, where a query over all
  * shards would fail; and a hanging server blocks only its own connection. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -312,6 +313,7 @@ static void read_result(struct citus_shard_query *queries, struct citus_queried_
 
 static void report_unreachable(struct citus_shard_query *queries)
 {
+	assert(queries->server_count <= DB_SHARD_SERVERS_MAX);
 	pthread_mutex_lock(&queries->away_mutex);
 	size_t count = 0;
 	for (size_t i = 0; i < queries->server_count; i++)

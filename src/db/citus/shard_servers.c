@@ -1,6 +1,7 @@
 /* Checks of the shard servers. The coordinator passes the check on, over one connection per server:
  * a hanging server blocks only its own connection and is not queried again meanwhile. The readers
  * are not used, because they may all be waiting for that server. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -152,6 +153,7 @@ static bool read_answer(struct citus_question *check, int64_t deadline_us)
 static int ask_all(struct citus_db *db, const struct place *places, size_t count,
                    struct db_shard_server *items)
 {
+	assert(count <= DB_SHARD_SERVERS_MAX);
 	struct citus_shard_server *servers[DB_SHARD_SERVERS_MAX];
 	for (size_t i = 0; i < count; i++) {
 		servers[i] = server_at(db, &places[i]);

@@ -6,6 +6,8 @@
  * is lost the lock is released at once, but the transaction that it protects may still run. So that
  * transaction takes a second lock before it commits, and checks that the writer lock is still held.
  * The next holder of the writer lock waits for the second lock. */
+#include <assert.h>
+
 #include "base/clock.h"
 #include "db/citus/internal.h"
 
@@ -82,6 +84,7 @@ void citus_keep_lock(struct citus_db *db, bool however_long)
 
 int citus_confirm_lock(struct pg_connection *writer, struct error *error)
 {
+	assert(writer->use == PG_WRITER);
 	struct citus_db *db = citus_db(writer->base.db);
 	if (db->pg.base.schema)
 		pg_send_text(writer, NULL, commit_in_two_phases);

@@ -1,5 +1,6 @@
 /* The PostgreSQL driver: its connections and transactions, and the clock and the promise of the
  * server. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,8 @@
 
 struct pg_connection *pg_make_connection(struct pg_db *db, enum pg_use use)
 {
+	assert((size_t)use < PG_USES);
+	assert(db->extension->connection_size >= sizeof(struct pg_connection));
 	struct pg_connection *connection = calloc(1, db->extension->connection_size);
 	if (!connection)
 		return NULL;
@@ -86,6 +89,7 @@ int pg_check_url(const char *url, struct error *error)
 int pg_open(const struct db_options *options, const struct pg_extension *extension,
             struct db **ret_db, struct error *error)
 {
+	assert(extension->driver && extension->db_size >= sizeof(struct pg_db));
 	struct pg_db *db = calloc(1, extension->db_size);
 	if (!db)
 		return ERR_NO_MEMORY;
@@ -144,6 +148,7 @@ struct db_connection *pg_take_local(struct db *base)
 
 static struct db_connection *take_registrar(struct db *base, unsigned number, int64_t account)
 {
+	assert(number < PG_REGISTRARS);
 	(void)account;
 	return &pg_db(base)->registrars[number]->base;
 }
@@ -164,8 +169,11 @@ void pg_give(struct db_connection *base)
 {
 	struct pg_connection *connection = pg_connection(base);
 	struct pg_db *db = pg_db(base->db);
+	/* The next holder would go on with an open transaction. */
+	assert(!connection->in_transaction || connection->limbo_since_us);
 	pthread_mutex_lock(&db->mutex);
 	if (connection->use == PG_WRITER) {
+		assert(db->served_ticket < db->next_ticket);
 		db->served_ticket++;
 		pthread_cond_broadcast(&db->writer_free);
 	} else if (connection->use == PG_READER) {
@@ -193,6 +201,7 @@ bool pg_is_judged(const struct pg_connection *connection)
 void pg_begin_transaction(struct pg_connection *connection)
 {
 	const struct pg_db *db = pg_db(connection->base.db);
+	assert(!connection->in_transaction);
 	connection->in_transaction = true;
 	pg_send_text(connection, NULL,
 	             connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -305,6 +314,7 @@ static int commit(struct db_connection *base, struct error *error)
 		pg_roll_back(connection);
 		return db_report(base, error);
 	}
+	assert(connection->in_transaction);
 	pg_send_commit(connection);
 	pg_send_commit_check(connection);
 	int64_t wait_us = pg_db(base->db)->commit_timeout_us;

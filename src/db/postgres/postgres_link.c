@@ -16,6 +16,7 @@
 
 int pg_fail(struct pg_connection *connection, int code, const char *format, ...)
 {
+	assert(code < 0);
 	if (connection->base.failure)
 		return connection->base.failure;
 	char text[ERROR_CAUSE_MAX];
@@ -209,11 +210,12 @@ static bool set_up(struct pg_connection *connection)
 	struct pg_db *db = pg_db(connection->base.db);
 	char session[PG_SETTINGS_MAX], sql[PG_SETTINGS_MAX + 512];
 	write_settings(db, connection->use, false, session);
-	snprintf(sql, sizeof sql,
-	         "SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; "
-	         "SET tcp_keepalives_count = 3; SET tcp_user_timeout = '6s'; "
-	         "SET client_encoding = 'UTF8'; %s",
-	         session);
+	int size = snprintf(sql, sizeof sql,
+	                    "SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; "
+	                    "SET tcp_keepalives_count = 3; SET tcp_user_timeout = '6s'; "
+	                    "SET client_encoding = 'UTF8'; %s",
+	                    session);
+	assert(size > 0 && (size_t)size < sizeof sql);
 	int64_t asked_us = clock_boot_us();
 	PGresult *result = query_with_deadline(connection->pg, sql);
 	bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
@@ -355,6 +357,8 @@ bool pg_make_room(struct pg_connection *connection)
 void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query,
                   pg_judge_function *judge)
 {
+	assert(connection->waiting_count < WAITING_MAX); /* else a result goes to another query */
+	assert(kind != PG_PREPARE || query);
 	size_t at = (connection->waiting_first + connection->waiting_count++) % WAITING_MAX;
 	connection->waiting[at] = (struct pg_waiting){kind, query, judge, false, clock_boot_us()};
 }
@@ -405,6 +409,7 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 	} else if (good && first->judge) {
 		first->judge(connection, result, first->sent_us);
 	} else if (good && first->query && first->kind == PG_STATEMENT) {
+		assert(first->query->base.connection == &connection->base);
 		PQclear(first->query->result);
 		first->query->result = result;
 		first->query->state = PG_HERE;
@@ -416,6 +421,7 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 
 bool pg_collect(struct pg_connection *connection, const struct pg_query *until, int64_t deadline_us)
 {
+	assert(connection->waiting_count <= WAITING_MAX);
 	if (connection->pg && connection->waiting_count > 0)
 		PQsendFlushRequest(connection->pg);
 	while (connection->pg && connection->waiting_count > 0) {
@@ -426,6 +432,7 @@ bool pg_collect(struct pg_connection *connection, const struct pg_query *until, 
 				pg_fail(connection, ERR_UNAVAILABLE, "no answer in time");
 			return false;
 		}
+		assert(connection->waiting_first < WAITING_MAX);
 		struct pg_waiting *first = &connection->waiting[connection->waiting_first];
 		PGresult *result = PQgetResult(connection->pg);
 		/* A statement has a result and an end; a sync has only a result. */

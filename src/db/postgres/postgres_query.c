@@ -1,4 +1,6 @@
 /* Statements of the PostgreSQL driver: preparation, parameters, execution, rows. */
+#include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,6 +35,7 @@ static struct pg_query *find_slot(struct pg_connection *connection, const char *
 			query->base.connection = &connection->base;
 			snprintf(query->name, sizeof query->name, "q%zu", at);
 		}
+		assert(query->base.connection == &connection->base);
 		return query;
 	}
 	abort(); /* more statements than the program has */
@@ -89,6 +92,7 @@ static int next_place(struct db_query *base)
 static void bind(struct db_query *base, Oid type, const void *data, size_t size)
 {
 	struct pg_connection *connection = pg_connection(base->connection);
+	assert(size <= INT_MAX); /* else a part would be stored */
 	int place = next_place(base);
 	connection->types[place] = type;
 	connection->values[place] = data;
@@ -99,6 +103,7 @@ static void bind(struct db_query *base, Oid type, const void *data, size_t size)
 void pg_bind_integer(struct db_query *base, int64_t value)
 {
 	struct pg_connection *connection = pg_connection(base->connection);
+	assert(connection->bound < PARAMETERS_MAX); /* before the place is written */
 	uint64_t *wire = &connection->integers[connection->bound];
 	*wire = __builtin_bswap64((uint64_t)value);
 	bind(base, INT8_OID, wire, sizeof *wire);
@@ -129,6 +134,7 @@ static void put_word(char *wire, uint32_t value)
  * the first. */
 void pg_bind_array(struct db_query *base, struct db_array *array)
 {
+	assert(array->type == DB_INTEGERS || array->type == DB_TEXTS || array->type == DB_BLOBS);
 	static const Oid elements[] = {INT8_OID, TEXT_OID, BYTEA_OID};
 	static const Oid arrays[] = {INT8_ARRAY_OID, TEXT_ARRAY_OID, BYTEA_ARRAY_OID};
 	struct pg_connection *connection = pg_connection(base->connection);
@@ -137,6 +143,7 @@ void pg_bind_array(struct db_query *base, struct db_array *array)
 		bind(base, arrays[array->type], NULL, 0);
 		return;
 	}
+	assert(array->wire.size >= DB_ARRAY_HEADER_SIZE && array->count <= INT32_MAX);
 	char *wire = array->wire.data;
 	put_word(wire, array->count ? 1 : 0);
 	put_word(wire + 4, array->has_null);
@@ -184,6 +191,7 @@ static bool prepare(struct pg_connection *connection, struct pg_query *query)
 {
 	if (query->prepared)
 		return true;
+	assert(!query->variant || pg_db(connection->base.db)->extension->rewrite);
 	if (query->variant && !query->text)
 		query->text = pg_db(connection->base.db)->extension->rewrite(query);
 	const char *sql = query->variant ? query->text : query->sql;
@@ -236,6 +244,7 @@ static void send(struct pg_connection *connection, struct pg_query *query,
 {
 	if (!pg_make_room(connection))
 		return;
+	assert(!query->long_result || connection->in_transaction); /* a cursor lives in one */
 	bool sent = query->long_result ? send_cursor(connection, query)
 	                               : send_statement(connection, query, receiver);
 	if (!sent) {

@@ -1,6 +1,7 @@
 /* Append log: a virtual table that reads rows by key although they are stored in insertion order.
  * It covers the three tables described at struct schema_append_log. It reads them with statements
  * of the same connection, and so in the snapshot of the query. */
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,11 +73,10 @@ static void write_columns(const struct schema_append_log *schema, bool with_larg
                           char text[TEXT_MAX])
 {
 	const char *at = with_large ? NULL : strstr(schema->columns, schema->large);
-	if (!at)
-		snprintf(text, TEXT_MAX, "%s", schema->columns);
-	else
-		snprintf(text, TEXT_MAX, "%.*sNULL AS %s", (int)(at - schema->columns), schema->columns,
-		         at);
+	int size = at ? snprintf(text, TEXT_MAX, "%.*sNULL AS %s", (int)(at - schema->columns),
+	                         schema->columns, at)
+	              : snprintf(text, TEXT_MAX, "%s", schema->columns);
+	assert(size > 0 && size < TEXT_MAX); /* constants of the program */
 }
 
 static void write_part(const struct schema_append_log *schema, enum part part, bool descending,
@@ -122,6 +122,7 @@ static void write_part(const struct schema_append_log *schema, enum part part, b
 /* Gets a statement, ready for binding. */
 static int use(struct cursor *cursor, enum part part, sqlite3_stmt **ret)
 {
+	assert((size_t)part < PARTS);
 	struct table *table = table_of(cursor);
 	bool descending = cursor->plan & DESCENDING;
 	bool with_large = cursor->plan & WITH_LARGE;
@@ -208,6 +209,7 @@ static int keep_run(struct cursor *cursor, const struct append_run *run)
 		cursor->runs = runs;
 		cursor->room = room;
 	}
+	assert(cursor->count < cursor->room);
 	cursor->runs[cursor->count++] = *run;
 	return SQLITE_OK;
 }
@@ -215,6 +217,7 @@ static int keep_run(struct cursor *cursor, const struct append_run *run)
 /* Reads ahead the next runs with keys of the range, in reverse order. */
 static int look_ahead(struct cursor *cursor)
 {
+	assert(!cursor->over && cursor->next <= cursor->last && cursor->wanted > 0);
 	struct append_run run;
 	int64_t last = cursor->last - cursor->next < (int64_t)cursor->wanted
 	                   ? cursor->last
@@ -283,6 +286,7 @@ static int begin_runs(struct cursor *cursor)
 
 static int begin_run(struct cursor *cursor, const struct append_run *run)
 {
+	assert(run->count > 0); /* by read_run */
 	int64_t skipped = cursor->first > run->key ? cursor->first - run->key : 0;
 	int64_t end = append_run_last_key(run);
 	int64_t left = end > cursor->last ? end - cursor->last : 0;
@@ -414,7 +418,8 @@ static int connect(sqlite3 *sqlite, void *context, int count, const char *const 
 	const struct schema_append_log *schema = context;
 	(void)count, (void)arguments, (void)ret_error;
 	char declaration[TEXT_MAX + 32];
-	snprintf(declaration, sizeof declaration, "CREATE TABLE rows(%s)", schema->types);
+	int size = snprintf(declaration, sizeof declaration, "CREATE TABLE rows(%s)", schema->types);
+	assert(size > 0 && (size_t)size < sizeof declaration);
 	int result = sqlite3_declare_vtab(sqlite, declaration);
 	if (result != SQLITE_OK)
 		return result;
@@ -548,6 +553,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
 
 static int close_cursor(sqlite3_vtab_cursor *base)
 {
+	assert(((struct cursor *)base)->statements);
 	struct cursor *cursor = (struct cursor *)base;
 	struct table *table = table_of(cursor);
 	stop(cursor);

@@ -1,6 +1,7 @@
 /* Checkpointer: checkpoints the write-ahead log concurrently with the writer, on its own thread and
  * connection, at the speed of the disk. The writer itself checkpoints the few pages that it added
  * meanwhile, between two batches, because the log is reset only after a complete checkpoint. */
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@
 
 static int pages_of(const struct sqlite_db *db, int64_t bytes)
 {
+	assert(db->page_size > 0);
 	return (int)(bytes / db->page_size);
 }
 
@@ -109,6 +111,7 @@ static int checkpoint_guarded(struct sqlite_db *db, struct error *error)
 /* Schedules an early retry, because readers needed some of the pages. */
 static void schedule_retry(struct sqlite_db *db, int there)
 {
+	assert(there >= 0);
 	db->tried_pages =
 		there - pages_of(db, db->log_sizes.moved_at_least - db->log_sizes.tried_again_after);
 }

@@ -1,4 +1,5 @@
 /* Connections: opening, transactions, and mapping of SQLite's errors. */
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -97,6 +98,7 @@ static int flags_of(enum sqlite_role role)
  * entries of client_refs that were moved elsewhere, not data that must be erased. */
 static int overwrite_freed(struct sqlite_connection *writer, bool overwrite)
 {
+	assert(writer->writer);
 	if (writer->overwrites == overwrite)
 		return OK;
 	int result = run(writer, overwrite ? "PRAGMA secure_delete=ON" : "PRAGMA secure_delete=FAST");
@@ -126,6 +128,7 @@ static void open_writer(struct sqlite_db *db)
 int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection,
                            enum sqlite_role role, struct error *error)
 {
+	assert(!connection->sqlite && !connection->in_transaction);
 	connection->base.db = &db->base;
 	connection->writer = role == SQLITE_WRITER;
 	int flags = flags_of(role) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
@@ -154,6 +157,7 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 
 int sqlite_reader_open(struct sqlite_connection *connection)
 {
+	assert(!connection->writer && !connection->sqlite);
 	struct sqlite_db *db = sqlite_db(connection->base.db);
 	int result = connection->base.failure;
 	if (!result)
@@ -179,6 +183,7 @@ void sqlite_connection_close(struct sqlite_connection *connection)
 int sqlite_begin(struct db_connection *base, struct error *error)
 {
 	struct sqlite_connection *connection = sqlite_connection(base);
+	assert(!connection->in_transaction); /* else the first one would go on */
 	if (connection->writer && db_is_poisoned(base->db))
 		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync failed");
 	if (connection->writer && overwrite_freed(connection, !connection->registers))
@@ -200,6 +205,7 @@ void sqlite_rollback(struct db_connection *base)
 
 int sqlite_written(struct db_connection *base, struct db_written *ret, struct error *error)
 {
+	assert(sqlite_connection(base)->writer && sqlite_connection(base)->in_transaction);
 	struct db_query *query = db_query(base, "PRAGMA data_version");
 	ret->elsewhere = db_step(query) ? db_integer(query, 0) : 0;
 	ret->here = sqlite3_total_changes64(sqlite_connection(base)->sqlite);
@@ -213,6 +219,7 @@ int sqlite_commit(struct db_connection *base, struct error *error)
 		sqlite_rollback(base);
 		return db_report(base, error);
 	}
+	assert(connection->in_transaction);
 	int result = db_execute(db_query(base, "COMMIT"), NULL, error);
 	if (!result && connection->writer)
 		result = sqlite_check_sync(sqlite_db(base->db), error);

@@ -1,4 +1,5 @@
 /* The SQLite driver: opening and closing of a database, and the table of the driver's functions. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -76,6 +77,7 @@ static int sqlite_check_url(const char *url, struct error *error)
 static int sqlite_open(const struct db_options *options, struct db **ret_db, struct error *error)
 {
 	const char *path = options->url + strlen("sqlite:");
+	assert(strlen(path) <= PATH_MAX - 16); /* by db_check_url: else it would be cut */
 	struct sqlite_db *db = calloc(1, sizeof *db);
 	if (!db)
 		return ERR_NO_MEMORY;
@@ -154,6 +156,7 @@ static struct db_connection *sqlite_take_reader(struct db *base)
 	struct sqlite_connection *connection = db->free_readers;
 	db->free_readers = connection->next_free;
 	db->readers_taken++;
+	assert(db->readers_taken <= READER_COUNT && !connection->writer);
 	pthread_mutex_unlock(&db->mutex);
 	return &connection->base;
 }
@@ -162,11 +165,14 @@ static void sqlite_give(struct db_connection *base)
 {
 	struct sqlite_connection *connection = sqlite_connection(base);
 	struct sqlite_db *db = sqlite_db(base->db);
+	assert(!connection->in_transaction); /* the next holder would go on with it */
 	pthread_mutex_lock(&db->mutex);
 	if (connection->writer) {
+		assert(db->turn < db->next_ticket);
 		db->turn++;
 		pthread_cond_broadcast(&db->turn_changed);
 	} else {
+		assert(db->readers_taken > 0);
 		connection->next_free = db->free_readers;
 		db->free_readers = connection;
 		db->readers_taken--;

@@ -1,4 +1,5 @@
 /* Backup and restore of the embedded store; backups are SQLite files, too. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -76,7 +77,8 @@ static int refuse(const struct db_options *options, const char *suffix, struct e
 {
 	char path[SQLITE_PATH_MAX];
 	struct stat status;
-	snprintf(path, sizeof path, "%s%s", options->url + strlen("sqlite:"), suffix);
+	int size = snprintf(path, sizeof path, "%s%s", options->url + strlen("sqlite:"), suffix);
+	assert(size > 0 && (size_t)size < sizeof path); /* by db_check_url */
 	if (lstat(path, &status) == 0 && (!*suffix || status.st_size > 0))
 		return error_set(error, ERR_REFUSED, MSG_ADMIN_STORE_EXISTS, path, NULL);
 	return OK;
@@ -131,7 +133,8 @@ static void remove_partial(const char *partial)
 	static const char *const suffixes[] = {"", SQLITE_LOG_SUFFIX, "-journal", "-shm"};
 	char path[SQLITE_PATH_MAX + 16];
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-		snprintf(path, sizeof path, "%s%s", partial, suffixes[i]);
+		int size = snprintf(path, sizeof path, "%s%s", partial, suffixes[i]);
+		assert(size > 0 && (size_t)size < sizeof path); /* it is removed */
 		(void)unlink(path);
 	}
 }
@@ -141,7 +144,8 @@ int sqlite_restore(const struct db_options *options, const char *path, const str
 {
 	const char *target = options->url + strlen("sqlite:");
 	char partial[SQLITE_PATH_MAX];
-	snprintf(partial, sizeof partial, "%s.restoring", target);
+	int size = snprintf(partial, sizeof partial, "%s.restoring", target);
+	assert(size > 0 && (size_t)size < sizeof partial); /* by db_check_url */
 	int result = durable_make_parent(target, error);
 	if (result)
 		return result;

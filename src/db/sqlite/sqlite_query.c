@@ -1,4 +1,5 @@
 /* Statements: texts, parameters and rows. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "db/sqlite/sqlite_internal.h"
@@ -19,6 +20,7 @@ static size_t size_without_lock(const char *sql)
 
 static int prepare(struct sqlite_query *query)
 {
+	assert(!query->statement);
 	struct sqlite_connection *connection = connection_of(query);
 	if (!connection->sqlite && sqlite_reader_open(connection))
 		return connection->base.failure;
@@ -59,6 +61,7 @@ struct db_query *sqlite_make_query(struct db_connection *base, const char *liter
 		query->base.connection = base;
 		query->sql = literal_sql;
 	}
+	assert(query->base.connection == base); /* rows of one holder stay with it */
 	if (!query->statement)
 		prepare(query);
 	else
@@ -75,6 +78,7 @@ void sqlite_bind_integer(struct db_query *base, int64_t value)
 
 void sqlite_bind_text_slice(struct db_query *base, struct slice text)
 {
+	assert(text.size <= INT_MAX); /* else a part would be stored */
 	struct sqlite_query *query = sqlite_query(base);
 	sqlite3_bind_text(query->statement, next_place(query), text.data ? text.data : "",
 	                  (int)text.size, SQLITE_STATIC);
@@ -82,6 +86,7 @@ void sqlite_bind_text_slice(struct db_query *base, struct slice text)
 
 void sqlite_bind_bytes(struct db_query *base, const void *data, size_t size)
 {
+	assert(size <= INT_MAX);
 	struct sqlite_query *query = sqlite_query(base);
 	sqlite3_bind_blob(query->statement, next_place(query), data, (int)size, SQLITE_STATIC);
 }

@@ -6,6 +6,7 @@
  * in the file. Data that cannot be written or synced belongs to a transaction that SQLite then
  * rolls back, and is discarded. It must not be written later, because a crash could then restore
  * it, and it must not block smaller transactions. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ static sqlite3_file *own_of(struct log_file *log)
 
 static int write_out(struct log_file *log)
 {
+	assert(log->size >= 0 && log->size <= PIECE_SIZE && (log->piece || !log->size));
 	sqlite3_file *own = own_of(log);
 	int result = SQLITE_OK;
 	if (log->size)
@@ -72,6 +74,7 @@ static int log_write(sqlite3_file *file, const void *data, int size, sqlite3_int
 		return own_of(log)->pMethods->xWrite(own_of(log), data, size, offset);
 	if (!log->size)
 		log->offset = offset;
+	assert(log->offset + log->size == offset && log->size + size <= PIECE_SIZE);
 	memcpy(log->piece + log->size, data, (size_t)size);
 	log->size += size;
 	return SQLITE_OK;

@@ -5,6 +5,7 @@
  * and synced (sqlite_make_files_durable), then checkpointed and truncated (sqlite_checkpoint_all).
  * The order matters: SQLite requires that a page is in a synced log before it is written to the
  * database file. */
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -17,7 +18,8 @@
 int sqlite_make_files_durable(struct sqlite_db *db, struct error *error)
 {
 	char log[SQLITE_PATH_MAX];
-	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
+	int size = snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
+	assert(size > 0 && (size_t)size < sizeof log);
 	int result = durable_rewrite(log, UINT64_MAX, error);
 	return result ? result : durable_rewrite(db->path, 0, error);
 }
@@ -40,7 +42,8 @@ int sqlite_checkpoint_all(struct sqlite_db *db, struct error *error)
 		return db_report(&db->writer.base, error);
 	}
 	char log[SQLITE_PATH_MAX];
-	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
+	int size = snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
+	assert(size > 0 && (size_t)size < sizeof log);
 	int result = durable_sync(log, error);
 	return result ? result : durable_sync_above(db->path, error);
 }
