@@ -1,5 +1,6 @@
 #include "verify/extract.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -170,6 +171,7 @@ static int prove_in_segment(struct walk *walk, const struct seal_document *seal,
 	int result = OK;
 	for (int64_t at = seal->first_sequence; at <= seal->last_sequence && !result; at++) {
 		bool inside = at >= facts->first_sequence && at <= facts->last_sequence;
+		assert(count < SEGMENT_EVENTS_MAX); /* of the seal document */
 		struct sha256 *leaf = &walk->leaves[count++];
 		result = inside ? take_event(walk, at, leaf) : take_leaf(walk, at, leaf);
 	}
@@ -225,6 +227,7 @@ static int find_stamp(struct walk *walk, int64_t number, struct archive_stamp *r
 static int append_renewal(struct walk *walk, struct evidence_record *record,
                           const struct archive_renewal *renewal, struct archive_stamp *ret_stamp)
 {
+	assert(renewal->path && renewal->path->count <= TREE_PROOF_MAX);
 	struct evidence_path path = {.count = renewal->path->count};
 	struct error cause = {0};
 	for (size_t i = 0; i < path.count; i++)
@@ -377,6 +380,7 @@ static int make_best_record(struct walk *walk, const struct tree_proof *proof,
 	struct sha256 root = tree_proof_root(proof);
 	if (!sha256_equal(&root, &round->root))
 		return invalid(walk, "the event's segment does not lead to the root of its round");
+	assert(round->token_count >= 1 && round->token_count <= ARCHIVE_TOKENS_MAX);
 	bool alone = round->token_count == 1;
 	int result = make_record(walk, proof, &round->tokens[0], &first, alone ? NULL : &until_us);
 	if (!result && !alone && until_us < clock_now_us())

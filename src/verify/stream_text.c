@@ -1,5 +1,6 @@
 #include "verify/stream_text.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -60,6 +61,7 @@ static bool open_file(struct stream_text *text)
 static int read_input(struct stream_text *text, void *to, size_t size_max, size_t *ret_size,
                       struct error *error)
 {
+	assert(text->entry && text->position <= text->entry->size);
 	uint64_t left = text->entry->size - text->position;
 	size_t size = left < size_max ? (size_t)left : size_max;
 	int result = zip_read(text->zip, text->entry, text->position, to, size, error);
@@ -79,6 +81,7 @@ static int fill_plain(struct stream_text *text, struct text_block *block)
 
 static int inflate_some(struct stream_text *text, struct text_block *block)
 {
+	assert(text->gzip_ready && block->size < TEXT_BLOCK_SIZE);
 	z_stream *gzip = &text->gzip;
 	if (gzip->avail_in == 0) {
 		size_t size;
@@ -136,6 +139,7 @@ static void *fill_ahead(void *argument)
 	struct ahead *ahead = text->ahead;
 	pthread_mutex_lock(&ahead->mutex);
 	while (!ahead->ended && !ahead->stopping) {
+		assert(ahead->filled >= ahead->taken && ahead->filled - ahead->taken <= BLOCKS_AHEAD);
 		if (ahead->filled - ahead->taken == BLOCKS_AHEAD) {
 			pthread_cond_wait(&ahead->changed, &ahead->mutex);
 			continue;
@@ -186,6 +190,7 @@ static const struct text_block *take_ahead(struct stream_text *text)
 	struct ahead *ahead = text->ahead;
 	pthread_mutex_lock(&ahead->mutex);
 	if (text->has_one) {
+		assert(ahead->taken < ahead->filled); /* the block that the reader used */
 		ahead->taken++;
 		pthread_cond_signal(&ahead->changed);
 	}

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -64,6 +65,7 @@ static char *visible(struct arena *arena, const char *text)
 static struct verify_finding *begin_finding(struct run *run, enum verify_severity severity,
                                             const char *path, const char *where)
 {
+	assert((size_t)severity <= VERIFY_WRONG && run->result->kept <= VERIFY_FINDINGS_MAX);
 	struct verify_result *result = run->result;
 	uint64_t *const counters[] = {&result->warnings, &result->unestablished, &result->unchecked,
 	                              &result->wrong};
@@ -87,6 +89,7 @@ static void end_finding(struct run *run, struct verify_finding *finding)
 		result->unchecked++;
 		return;
 	}
+	assert(!result->last == !result->first && (!result->last || !result->last->next));
 	if (result->last)
 		result->last->next = finding;
 	else
@@ -144,6 +147,7 @@ void verify_add_cause(struct run *run, enum verify_severity severity, const char
 int verify_add_error(struct run *run, const char *path, const char *where, enum finding finding,
                      int status, const struct error *error)
 {
+	assert(status < 0);
 	bool is_wrong = status == ERR_INVALID_EVIDENCE;
 	enum verify_severity severity = is_wrong ? VERIFY_WRONG : VERIFY_UNCHECKED;
 	if (status == ERR_NO_MEMORY)
@@ -284,6 +288,7 @@ static int open_input(struct run *run, struct input *input)
 		uint64_t all = input->sum.size_bytes;
 		size = all < sizeof head ? (size_t)all : sizeof head;
 		size_t end = all < sizeof tail ? size : sizeof tail;
+		assert(end <= all && end <= sizeof tail);
 		if (!file_read_at(fd, head, size, input->offset) ||
 		    !file_read_at(fd, tail + sizeof tail - end, end, input->offset + all - end))
 			result = error_cause(&error, ERR_IO, "read error");
@@ -471,6 +476,7 @@ static int ignore_read_error(struct input *input, int status)
 int verify_check_input(struct run *run, struct input *input,
                        int (*check)(struct run *, struct input *))
 {
+	assert(check && !input->unread);
 	return ignore_read_error(input, check(run, input));
 }
 
@@ -554,6 +560,7 @@ static int list_files(struct run *run)
 		const struct input *input = &run->inputs[i];
 		if (input->unread)
 			continue;
+		assert((size_t)input->kind < sizeof kinds / sizeof *kinds);
 		struct verify_file *file = arena_alloc(&run->result->arena, sizeof *file);
 		char *path = visible(&run->result->arena, input->path);
 		if (!file || !path)
@@ -610,6 +617,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		status = list_files(&run);
 	if (status == 0)
 		record_run_findings(&run);
+	assert(!run.beside && !run.sums); /* no thread uses the inputs any more */
 	verify_points_free(&run);
 	verify_receipts_free(&run);
 	verify_signers_free(&run);

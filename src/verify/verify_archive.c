@@ -1,4 +1,5 @@
 /* Checks of an archive as a whole: its entries, manifest and signature, and then its chain. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -109,6 +110,7 @@ static int read_manifest(struct archive_check *check, struct error *error)
 /* Stores the facts with which reports and parts are compared in the input. */
 static int describe(struct archive_check *check)
 {
+	assert(check->has_manifest && !check->input->described);
 	struct arena *arena = &check->run->arena;
 	struct archive_manifest copy = check->manifest;
 	struct archive_facts *facts = &copy.facts;
@@ -446,6 +448,7 @@ static int check_frame(struct archive_check *check)
 
 static int check_contents(struct archive_check *check)
 {
+	assert(check->count >= ENTRIES_MIN && check->count <= ARCHIVE_ENTRIES_MAX);
 	int result = check_frame(check);
 	if (result < 0 || !check->has_manifest || verify_is_stopped(check->run))
 		return result;

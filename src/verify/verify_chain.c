@@ -1,5 +1,6 @@
 #include "verify/verify_chain.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 bool chain_is_given_up(const struct chain *chain)
 {
+	assert(chain->run->result->wrong >= chain->wrong_before);
 	return chain->run->result->wrong - chain->wrong_before >= FINDINGS_MAX;
 }
 
@@ -30,6 +32,7 @@ int chain_record_error(struct chain *chain, enum archive_stream stream, int stat
 		[STREAM_VALIDATION] = FINDING_VALIDATION_MALFORMED,
 		[STREAM_RENEWALS] = FINDING_RENEWAL_MALFORMED,
 	};
+	assert((size_t)stream < STREAM_COUNT && lines[stream] != FINDING_NONE);
 	return verify_add_error(chain->run, chain->facts->input->path,
 	                        line_stream_where(chain->streams[stream]), lines[stream], status,
 	                        error);
@@ -37,6 +40,7 @@ int chain_record_error(struct chain *chain, enum archive_stream stream, int stat
 
 int chain_next_line(struct chain *chain, enum archive_stream stream, struct slice *ret_line)
 {
+	assert((size_t)stream < STREAM_COUNT && chain->streams[stream]);
 	struct error error = {0};
 	int result = line_stream_next(chain->streams[stream], ret_line, &error);
 	return result < 0

@@ -1,4 +1,5 @@
 /* Checks the events of a chain, and the leaves of the events outside the range. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ int chain_check_event(struct chain *chain)
 		chain->events_ended = true;
 		return result;
 	}
+	assert((uint64_t)(chain->next_sequence - chain->range->first_sequence) == chain->events);
 	struct sha256 hash = sha256_of(line.data, line.size);
 	struct error error = {0};
 	result = read_event(chain, line, &hash, &error);
@@ -129,6 +131,7 @@ int chain_check_event(struct chain *chain)
 
 int chain_check_leaf(struct chain *chain, int64_t sequence)
 {
+	assert(sequence < chain->range->first_sequence || sequence > chain->range->last_sequence);
 	struct slice line;
 	int result = chain_next_line(chain, STREAM_LEAVES, &line);
 	if (result <= 0)

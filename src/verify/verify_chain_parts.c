@@ -1,4 +1,5 @@
 /* Compares each content event of a chain with the index line of its content part. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "verify/verify_chain.h"
@@ -16,6 +17,7 @@ void chain_close_part(struct chain *chain)
 /* Records the failure to read a part. Errors in the part itself were recorded by its own check. */
 static int note_part(struct chain *chain, const char *where, int status, const struct error *error)
 {
+	assert(chain->part_input);
 	if (status == ERR_INVALID_EVIDENCE)
 		return 0;
 	return verify_add_error(chain->run, chain->part_input->path, where, FINDING_PART_MALFORMED,
@@ -25,6 +27,7 @@ static int note_part(struct chain *chain, const char *where, int status, const s
 /* Ends a part at the end of its range, where its index must end, too. */
 static int finish_part(struct chain *chain)
 {
+	assert(chain->part_open && chain->part < chain->range->part_count);
 	struct slice line;
 	struct error error = {0};
 	int result = 0;
@@ -43,6 +46,7 @@ static int finish_part(struct chain *chain)
 
 static int open_part(struct chain *chain)
 {
+	assert(!chain->part_open && !chain->part_input && chain->part < chain->range->part_count);
 	const struct part_facts *part = &chain->range->parts[chain->part];
 	chain->part_open = true;
 	for (size_t i = 0; i < chain->run->input_count && !chain->part_input; i++) {

@@ -1,5 +1,6 @@
 /* Checks the segments of a chain: seal documents, the trees over their events, and the rounds and
  * timestamps to which these lead. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -120,6 +121,7 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 	int result = read_line(chain, line, &round, error);
 	if (result < 0)
 		return result;
+	assert(round.token_count >= 1 && round.token_count <= ARCHIVE_TOKENS_MAX);
 	const struct archive_token *first = &round.tokens[0];
 	struct round_state *state = &chain->round;
 	if (chain->previous_round.usable && strcmp(chain->previous_round.round_id, round.round_id) == 0)
@@ -231,6 +233,7 @@ static void check_lower_bound(struct chain *chain, const struct seal_document *s
 static void check_round(struct chain *chain, const struct archive_segment *segment,
                         const struct sha256 *segment_root)
 {
+	assert(chain->round.usable && segment->path);
 	const struct seal_document *seal = &segment->seal;
 	struct tree_proof path = *segment->path;
 	path.leaf = *segment_root;
@@ -296,6 +299,7 @@ static int collect(struct chain *chain, const struct seal_document *seal)
 				chain_wrong_at(chain, STREAM_SEALS, NULL, FINDING_SEGMENT_LEAVES_UNREAD);
 			return 0;
 		}
+		assert(count < SEGMENT_EVENTS_MAX); /* of the seal document */
 		chain->leaves[count++] = chain->chain_hash;
 	}
 	return 1;
@@ -307,6 +311,7 @@ static int compute_root(struct chain *chain, const struct seal_document *seal,
                         struct sha256 *ret_root)
 {
 	size_t count = (size_t)(seal->last_sequence - seal->first_sequence + 1);
+	assert(count >= 1 && count <= SEGMENT_EVENTS_MAX);
 	buf_clear(&chain->scratch);
 	chain->seal_hash = seal_document_digest(seal, &chain->scratch);
 	chain->leaves[count] = chain->seal_hash;

@@ -1,5 +1,6 @@
 /* Checks files that only an evidence record covers. Anyone can get such a record for any file: it
  * proves since when the file existed, but not its origin. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "verify/verify_check.h"
@@ -30,6 +31,7 @@ int verify_existence_plan(struct run *run)
 	for (size_t i = 0; i < run->input_count; i++)
 		if (run->inputs[i].kind == INPUT_UNKNOWN && !run->inputs[i].unread)
 			run->others[run->other_count++] = &run->inputs[i];
+	assert(run->other_count == count);
 	qsort(run->others, run->other_count, sizeof(struct input *), compare_others);
 	return 0;
 }

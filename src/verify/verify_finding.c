@@ -31,6 +31,7 @@ const char *finding_sentence(enum finding finding, enum language language)
  * message.def. */
 static void name(struct error *error, enum finding finding)
 {
+	assert(finding > FINDING_NONE && finding < FINDING_COUNT);
 	error->message = (enum message)((int)MSG_COUNT + (int)finding);
 }
 
@@ -43,6 +44,7 @@ enum finding finding_of_error(const struct error *error)
 int finding_set_list(struct error *error, int status, enum finding finding, const char *english,
                      const char *spanish, va_list places, va_list again)
 {
+	assert(status < 0);
 	if (!error)
 		return status;
 	error_clear(error);

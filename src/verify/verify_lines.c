@@ -1,4 +1,5 @@
 /* Streams of lines that are divided into several compressed files. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -69,6 +70,7 @@ static int check_count(const struct line_stream *stream, bool last, struct error
 /* Returns 1 with more text, 0 after the last file. */
 static int fill(struct line_stream *stream, struct error *error)
 {
+	assert(stream->start <= stream->scanned && stream->scanned <= stream->end);
 	memmove(stream->output, stream->output + stream->start, stream->end - stream->start);
 	stream->end -= stream->start;
 	stream->scanned -= stream->start;
@@ -84,6 +86,7 @@ static int fill(struct line_stream *stream, struct error *error)
 		stream->line = 1;
 	stream->entry = block->entry;
 	stream->file_number = block->number;
+	assert(block->size <= TEXT_BLOCK_SIZE && block->size <= OUTPUT_SIZE - stream->end);
 	memcpy(stream->output + stream->end, block->bytes, block->size);
 	stream->end += block->size;
 	stream->file_ended = block->ends_file;

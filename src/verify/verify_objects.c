@@ -2,6 +2,7 @@
  * and every round may need any of them, so they are read before the rounds and kept in memory. */
 #include "verify/verify_chain.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static struct object_state *find(const struct chain *chain, const struct sha256 *sha256)
@@ -44,6 +45,8 @@ static int take_object(struct chain *chain, struct slice line, struct error *err
 	if (chain->object_count > 0 &&
 	    memcmp(&chain->objects[chain->object_count - 1].sha256, &found, SHA256_SIZE) >= 0)
 		return finding_fail(error, FINDING_VALIDATION_NOT_ASCENDING);
+	assert(chain->object_count <= ARCHIVE_OBJECTS_MAX &&
+	       chain->object_bytes <= ARCHIVE_OBJECTS_BYTES_MAX);
 	if (chain->object_count == ARCHIVE_OBJECTS_MAX ||
 	    object.der.size > ARCHIVE_OBJECTS_BYTES_MAX - chain->object_bytes)
 		return finding_fail(error, FINDING_VALIDATION_COUNT);

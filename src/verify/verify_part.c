@@ -1,4 +1,5 @@
 /* Checks of a content part. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "verify/verify_check.h"
@@ -45,6 +46,7 @@ static int read_head(struct part_check *check, struct error *error)
 static int check_entry(struct part_check *check, struct slice line, const struct zip_entry *entry,
                        struct error *error)
 {
+	assert(entry);
 	struct part_entry facts;
 	arena_reset(&check->arena);
 	int result = archive_read_part_line(&check->arena, line, &facts, error);

@@ -2,6 +2,7 @@
  * archive that lists them. The findings are the same, in the same order, as if the parts had been
  * checked first. Until verify_part_worker_wait returns for an input, only the thread may access the
  * members that it writes: `described`, `head` and `unread`. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ static int check_cancelled(void *context, const char *path, uint64_t done, uint6
 static void note_checked(struct part_worker *beside, size_t count)
 {
 	pthread_mutex_lock(&beside->mutex);
+	assert(count >= beside->checked && count <= beside->run.input_count);
 	beside->checked = count;
 	pthread_cond_signal(&beside->changed);
 	pthread_mutex_unlock(&beside->mutex);
@@ -71,6 +73,7 @@ static void part_worker_free(struct part_worker *beside)
 
 bool verify_part_worker_begin(struct run *run)
 {
+	assert(!run->beside);
 	bool any = false;
 	for (size_t i = 0; i < run->input_count; i++)
 		any |= run->inputs[i].kind == INPUT_PART;
@@ -114,6 +117,7 @@ static bool wait_briefly(struct part_worker *beside, size_t place)
 int verify_part_worker_wait(struct run *run, const struct input *input)
 {
 	size_t place = (size_t)(input - run->inputs);
+	assert(input >= run->inputs && place < run->input_count);
 	int result = 0;
 	while (run->beside && !result && !wait_briefly(run->beside, place))
 		result = verify_progress(run, input->path, run->progress_done, run->progress_total);
@@ -169,6 +173,7 @@ int verify_part_worker_end(struct run *run, int status)
 			status = verify_part_worker_wait(run, &run->inputs[i - 1]);
 	atomic_store(&beside->cancelled, status != 0);
 	pthread_join(beside->thread, NULL);
+	assert(beside->checked == run->input_count);
 	run->beside = NULL;
 	if (!status)
 		status = beside->status;

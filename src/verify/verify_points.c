@@ -1,4 +1,5 @@
 /* Comparison of several archives of one channel at common positions: events, seals, documents. */
+#include <assert.h>
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
@@ -269,6 +270,7 @@ static void remove_duplicates(struct run *run)
 	for (size_t i = 0; i < run->point_count; i++)
 		if (kept == 0 || compare_points(&run->points[kept - 1], &run->points[i]) != 0)
 			run->points[kept++] = run->points[i];
+	assert(kept <= run->point_count);
 	run->point_count = kept;
 }
 

@@ -1,4 +1,5 @@
 /* Comparison of receipts with the events of the archives. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -54,6 +55,7 @@ static int load(const char *path, struct buf *out, struct error *error)
 static int keep(struct run *run, const char *path, const struct receipt *receipts, size_t count,
                 struct error *error)
 {
+	assert(run->receipt_count <= RECEIPTS_MAX);
 	if (run->receipt_count + count > RECEIPTS_MAX)
 		return finding_fail(error, FINDING_RECEIPT_COUNT, RECEIPTS_MAX);
 	struct loaded_receipt *items =
@@ -163,6 +165,7 @@ static void list_differences(const struct receipt *receipt, const struct event_f
 		if (!members[i].same)
 			size += (size_t)snprintf(text + size, DIFFERENCES_MAX - size, "%s%s", size ? ", " : "",
 			                         members[i].name);
+	assert(size < DIFFERENCES_MAX);
 }
 
 void verify_receipt_event(struct run *run, const struct input *archive,

@@ -1,5 +1,6 @@
 /* What a time of the check (`--at`) changes: later signatures, expired certificates, stated times.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -28,6 +29,7 @@ bool verify_is_later(const struct run *run, int64_t time_us)
  * given time depends on it. */
 static void judge_end(struct run *run, const struct input *input)
 {
+	assert(input->issued_us != TIME_NONE);
 	bool asked = run->options && run->options->has_time;
 	bool known_before =
 		input->covered_since_us != TIME_NONE && input->covered_since_us < input->until_us;

@@ -1,4 +1,5 @@
 /* The result as one word and one sentence for non-technical users. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "verify/verify_check.h"
@@ -34,6 +35,7 @@ const char *verify_severity_text(enum verify_severity severity)
 		[VERIFY_UNCHECKED] = "unchecked",
 		[VERIFY_WRONG] = "wrong",
 	};
+	assert((size_t)severity < sizeof texts / sizeof *texts);
 	return texts[severity];
 }
 
@@ -49,6 +51,7 @@ const char *verify_verdict_text(enum verify_verdict verdict, enum language langu
 		[VERIFY_EXISTENCE_ONLY] = {"EXISTENCE ONLY", "SOLO EXISTENCIA"},
 		[VERIFY_NOT_CHECKED] = {"COULD NOT BE CHECKED", "NO SE PUDO COMPROBAR"},
 	};
+	assert((size_t)verdict < sizeof words / sizeof *words);
 	return words[verdict][language];
 }
 
