@@ -121,6 +121,8 @@ static int write_document(struct staging *staging, const struct unsealed_chain *
 static int read_leaves(struct staging *staging, const struct segment_record *segment,
                        struct sha256 *leaves, struct sha256 *ret_before, struct sha256 *ret_last)
 {
+	assert(segment->first_sequence >= 1 && segment->first_sequence <= segment->last_sequence);
+	assert(segment->last_sequence - segment->first_sequence < SEGMENT_EVENTS_MAX);
 	struct store *store = staging->sealing->service->store;
 	if (is_audit_chain(segment->chain))
 		return store_read_audit_hashes(store, segment->account, segment->chain,

@@ -128,6 +128,7 @@ static int exchange(struct signer *signer, enum signer_request kind, uint8_t pur
 		return error_cause(error, ERR_REFUSED, "the request exceeds %d bytes", SIGNER_BYTES_MAX);
 	if (signer->broken)
 		return error_cause(error, ERR_UNAVAILABLE, "signer process: an earlier exchange failed");
+	assert(size <= SIGNER_PACKET_MAX);
 	signer->packet[0] = (char)kind;
 	signer->packet[1] = (char)purpose;
 	if (payload.size > 0)

@@ -11,6 +11,7 @@ bool signer_store_id_valid(struct slice store_id)
 
 static size_t position(const struct signer_marks *marks, struct slice store_id)
 {
+	assert(marks->count <= SIGNER_STORES_MAX);
 	size_t at = 0;
 
 	while (at < marks->count &&

@@ -312,6 +312,7 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 		return (struct answer){SIGNER_TRY_LATER, "none of this node's keys is active"};
 	assert(process->in_force >= 0 && process->in_force < SIGNER_KEYS);
 	struct key *key = process->keys[process->in_force];
+	assert(key);
 	const char *problem =
 		signer_attributes_problem(bytes, certificate_of(process, process->in_force));
 	if (problem && is_for_another(process, bytes))
@@ -337,6 +338,8 @@ static struct answer answer_probe(struct process *process)
 	buf_init(&out, SIGNER_PACKET_MAX);
 	if (process->in_force == SIGNER_NO_KEY)
 		return (struct answer){SIGNER_TRY_LATER, "none of this node's keys is active"};
+	assert(process->in_force >= 0 && process->in_force < SIGNER_KEYS &&
+	       process->keys[process->in_force]);
 	if (key_sign(process->keys[process->in_force], slice_of("a trial"), &out, &why) != 0)
 		return (struct answer){SIGNER_KEY_FAILS, why.cause};
 	return done;
@@ -354,6 +357,7 @@ static struct answer answer_use(struct process *process, struct slice payload)
 		return done;
 	bool taken = wanted != SIGNER_NO_KEY;
 	X509 *certificate = certificate_of(process, taken ? wanted : process->in_force);
+	assert(certificate);
 	if (certificate_describe(certificate, &facts, NULL) != 0)
 		return (struct answer){SIGNER_TRY_LATER, "no memory"};
 	struct answer logged =

@@ -75,6 +75,7 @@ void tree_free(struct hash_tree *tree)
 
 struct sha256 tree_root(const struct hash_tree *tree)
 {
+	assert(tree->level_count >= 1 && tree->counts[tree->level_count - 1] == 1);
 	return tree->nodes[tree->starts[tree->level_count - 1]];
 }
 
@@ -96,6 +97,7 @@ void tree_prove(const struct hash_tree *tree, size_t index, struct tree_proof *r
 struct sha256 tree_proof_root(const struct tree_proof *proof)
 {
 	struct sha256 node = proof->leaf;
+	assert(proof->count <= TREE_PROOF_MAX);
 
 	for (size_t i = 0; i < proof->count; i++)
 		node = combine(&node, &proof->siblings[i]);
