@@ -192,6 +192,7 @@ static int close_stream(struct archive *archive, struct error *error)
 {
 	if (!archive->stream_open)
 		return 0;
+	assert(archive->lines >= 1 && archive->lines <= ARCHIVE_LINES_PER_FILE);
 	archive->stream_open = false;
 	struct zip_sum sum;
 	int result = gzip_end(archive->gzip, error);

@@ -71,6 +71,7 @@ void part_name(uint32_t number, char name[PART_NAME_SIZE])
 
 static int open_part(struct part_writer *writer, int64_t sequence, struct error *error)
 {
+	assert(!writer->zip && sequence >= 1);
 	if (writer->count >= PART_COUNT_MAX)
 		return error_cause(error, ERR_TOO_LARGE, "more than %u content parts", PART_COUNT_MAX);
 	struct part_facts *parts =
@@ -106,6 +107,7 @@ static int write_index(void *context, const void *data, size_t size, struct erro
 
 static int close_part(struct part_writer *writer, struct error *error)
 {
+	assert(writer->zip);
 	assert(writer->count >= 1 && writer->count <= PART_COUNT_MAX);
 	struct zip_sum sum;
 	int result = zip_entry_begin(writer->zip, PART_INDEX_NAME, error);
@@ -127,6 +129,7 @@ static int close_part(struct part_writer *writer, struct error *error)
 /* Returns whether one more entry of this size fits, together with the index after it. */
 static bool fits(const struct part_writer *writer, size_t name_size, uint64_t size)
 {
+	assert(writer->zip);
 	uint64_t index = spool_size(writer->index) + writer->line.size + ZIP_ENTRY_OVERHEAD +
 	                 2 * strlen(PART_INDEX_NAME);
 	return zip_writer_entries(writer->zip) + 2 <= writer->entries_max &&
@@ -170,6 +173,7 @@ static int begin_entry(struct part_writer *writer, const struct part_entry *entr
 static int end_entry(struct part_writer *writer, const struct part_entry *entry, uint64_t size,
                      struct error *error)
 {
+	assert(writer->zip && writer->count >= 1);
 	struct zip_sum sum;
 	int result = zip_entry_end(writer->zip, &sum, error);
 	if (result < 0)

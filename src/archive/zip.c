@@ -70,6 +70,7 @@ static int write_back(struct zip_writer *writer, uint64_t end, struct error *err
 
 static int flush(struct zip_writer *writer, struct error *error)
 {
+	assert(writer->buffered <= BUFFER_SIZE && writer->buffered <= writer->offset);
 	size_t size = writer->buffered;
 	writer->buffered = 0;
 	int result = write_at(writer, writer->buffer, size, writer->offset - size, error);
@@ -162,6 +163,7 @@ int zip_entry_begin(struct zip_writer *writer, const char *name, struct error *e
 	if (writer->entries >= writer->entries_max ||
 	    zip_writer_size(writer) + ZIP_ENTRY_OVERHEAD + 2 * text.size > writer->bytes_max)
 		return too_large(writer, error);
+	assert(text.size < sizeof writer->name_text);
 	memcpy(writer->name_text, name, text.size + 1);
 	writer->entry = (struct zip_entry){.name = slice_make(writer->name_text, text.size)};
 	writer->entry_open = true;
@@ -207,6 +209,7 @@ int zip_entry_end(struct zip_writer *writer, struct zip_sum *ret_sum, struct err
 	if (writer->failed || !writer->entry_open)
 		return error_cause(error, ERR_USAGE, "no zip entry is open");
 	writer->entry_open = false;
+	assert(writer->offset >= writer->content_start);
 	writer->entry.size = writer->offset - writer->content_start;
 	assert(writer->entry.size <= UINT32_MAX && writer->content_start <= UINT32_MAX);
 	struct sha256 digest = digest_end_and_reset(writer->digest);
@@ -247,6 +250,7 @@ int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error 
 	if (writer->failed || writer->finished || writer->entry_open)
 		return error_cause(error, ERR_USAGE, "the zip file cannot be finished");
 	uint8_t record[ZIP_END_SIZE];
+	assert(writer->entries <= writer->entries_max);
 	assert(writer->entries <= UINT16_MAX && writer->offset <= UINT32_MAX);
 	zip_end_record(writer->entries, spool_size(writer->directory), writer->offset, record);
 	struct zip_sum sum;

@@ -1,5 +1,6 @@
 #include "report/pdf_sign.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ static int pass_through(int from_fd, int to_fd, struct digest_stream *digest, co
 /* Writes '<', the digits padded with zeros, '>'. */
 static int write_contents(int fd, const struct buf *cms, const char *path, struct error *error)
 {
+	assert(cms->size > 0 && cms->size <= PDF_CMS_SIZE_MAX);
 	BUF_AUTO struct buf contents;
 	buf_init(&contents, 2 * PDF_CMS_SIZE_MAX + 3);
 	buf_add_byte(&contents, '<');

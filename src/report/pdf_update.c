@@ -1,5 +1,6 @@
 #include "report/pdf_update.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static int64_t object_begin(const struct pdf_base *base, struct pdf_update *upda
 /* Returns the number of the object. */
 static int added_begin(const struct pdf_base *base, struct pdf_update *update)
 {
+	assert(update->added_count < sizeof update->added_at / sizeof *update->added_at);
 	int id = base->next_id + (int)update->added_count;
 	update->added_at[update->added_count++] = object_begin(base, update, id);
 	return id;
@@ -126,6 +128,8 @@ static void add_range_and_end(const struct pdf_base *base, struct pdf_update *up
 	snprintf(numbers, sizeof numbers, "%lld %lld %lld", (long long)contents_at,
 	         (long long)resumes_at, (long long)update->after.size);
 	buf_printf(out, "%-*s" PDF_FORM_CONTENTS, PDF_FORM_RANGE_SIZE, numbers);
+	/* The signature covers everything except the bytes in between. */
+	assert(buf_check(out) || base->size_bytes + (int64_t)out->size == contents_at);
 }
 
 static int finish(struct pdf_update *update)
