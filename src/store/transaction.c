@@ -181,6 +181,7 @@ void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, 
 		row->failed = true;
 		return NULL;
 	}
+	assert(*count <= (size_t)limit);
 	if (*count == (size_t)limit) {
 		*more = true;
 		return NULL;
@@ -213,9 +214,11 @@ static void read_column(struct row *row, const struct member *column, int place,
 void row_read(struct row *row, const struct row_type *type, int first, void *record)
 {
 	memset(record, 0, type->size);
-	for (size_t i = 0; i < type->count; i++)
+	for (size_t i = 0; i < type->count; i++) {
+		assert(type->columns[i].offset < type->size);
 		read_column(row, &type->columns[i], first + (int)i,
 		            (char *)record + type->columns[i].offset);
+	}
 	if (type->complete)
 		type->complete(row, record);
 }
