@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +92,7 @@ bool utf8_has_control(struct slice text)
 
 void utf8_show(struct slice text, char *out, size_t size)
 {
+	assert(size > 3); /* "..." and the NUL */
 	static const char more[] = "...";
 	struct slice shown = utf8_cut(text, size - 1);
 	if (shown.size < text.size)

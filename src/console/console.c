@@ -1,5 +1,7 @@
 #include "console/console.h"
 
+#include <assert.h>
+
 #include "console/visit.h"
 
 /* ---- remembered forms ---- */
@@ -125,6 +127,7 @@ static struct console_answer no_answer_yet(const struct console_request *request
 int console_answer(struct admin *admin, const struct console_request *request, struct arena *arena,
                    struct buf *out, struct console_answer *ret, struct error *error)
 {
+	assert(admin->service);
 	struct visit visit = {
 		.admin = admin,
 		.request = request,
@@ -148,6 +151,7 @@ int console_answer_refused(struct admin *admin, const struct console_request *re
                            struct arena *arena, struct buf *out, struct console_answer *ret,
                            struct error *error)
 {
+	assert(admin->service);
 	struct visit visit = {
 		.admin = admin,
 		.request = request,

@@ -1,6 +1,8 @@
 /* Bodies that workers read in chunks while they arrive. A polling thread only collects the data. */
 #include "http/http_internal.h"
 
+#include <assert.h>
+
 static struct exchange *exchange_of(struct task *task)
 {
 	return (struct exchange *)((char *)task - offsetof(struct exchange, task));
@@ -27,6 +29,7 @@ static void take_back(struct loop_item *item)
 		exchange_free(exchange);
 		return;
 	}
+	assert(exchange->body_is_pending);
 	exchange->body_is_pending = false;
 	loop_resume(exchange);
 	exchange->step = STEP_BODY;
@@ -38,6 +41,7 @@ static int hand_over(struct exchange *exchange, struct error *error)
 {
 	if (exchange->loop->ending)
 		return error_cause(error, ERR_UNAVAILABLE, "the server is stopping");
+	assert(!exchange->body_is_pending && exchange->operation->piece);
 	exchange->body_is_pending = exchange->has_read_chunk = true;
 	loop_wait(exchange);
 	exchange->item.take = take_back;

@@ -1,5 +1,6 @@
 #include "http/clients.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/tcp.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@
 
 static void leave(struct client_queue *list, struct client *client)
 {
+	assert((client->previous ? client->previous->next : list->first) == client);
+	assert((client->next ? client->next->previous : list->last) == client);
 	*(client->previous ? &client->previous->next : &list->first) = client->next;
 	*(client->next ? &client->next->previous : &list->last) = client->previous;
 }

@@ -1,5 +1,6 @@
 #include "http/object_stream.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -51,6 +52,7 @@ static void fill(struct task *task)
 	while (stream->size < PIECE_SIZE && got > 0) {
 		got = stream->source->read(stream->context, stream->piece + stream->size,
 		                           PIECE_SIZE - stream->size, &stream->error);
+		assert(got <= (int64_t)(PIECE_SIZE - stream->size)); /* a source writes no further */
 		stream->size += got > 0 ? (size_t)got : 0;
 	}
 	stream->over = got <= 0;
@@ -62,12 +64,14 @@ static void fill(struct task *task)
 
 static void stream_free(struct object_stream *stream)
 {
+	assert(!stream->filling); /* the worker uses it */
 	stream->task.run = end;
 	worker_submit_cleanup(stream->server->workers[LANE_CONTENT], &stream->task);
 }
 
 static void resume(struct object_stream *stream)
 {
+	assert(stream->suspended);
 	struct loop *loop = stream->loop;
 	*(stream->previous ? &stream->previous->next : &loop->streams) = stream->next;
 	if (stream->next)
@@ -82,6 +86,7 @@ static void take(struct loop_item *item)
 {
 	struct object_stream *stream =
 		(struct object_stream *)((char *)item - offsetof(struct object_stream, item));
+	assert(stream->filling);
 	stream->filling = false;
 	if (stream->closed)
 		stream_free(stream);
@@ -91,6 +96,7 @@ static void take(struct loop_item *item)
 
 static void start_filling(struct object_stream *stream)
 {
+	assert(!stream->filling && !stream->suspended && !stream->over);
 	struct loop *loop = stream->loop;
 	stream->used = stream->size = 0;
 	stream->filling = stream->suspended = true;
@@ -139,6 +145,7 @@ static ssize_t read_piece(void *context, uint64_t position, char *data, size_t s
 		stream->client->exchange->answer.has_begun = true;
 	if (stream->filling) /* resumed to be cut at the end of the loop */
 		return cut(stream);
+	assert(stream->used <= stream->size && stream->size <= PIECE_SIZE);
 	if (stream->used < stream->size) {
 		size_t left = stream->size - stream->used;
 		size_t given = left < size ? left : size;
@@ -212,6 +219,7 @@ void object_stream_discard(struct object_stream *stream)
 struct MHD_Response *object_stream_response(struct object_stream *stream,
                                             const struct exchange *exchange, uint64_t size)
 {
+	assert(!stream->loop && exchange->client);
 	stream->loop = exchange->loop;
 	stream->client = exchange->client;
 	stream->connection = exchange->connection;

@@ -1,5 +1,6 @@
 #include "http/worker.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -106,6 +107,7 @@ struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size
 
 static void append(struct worker_pool *pool, struct task *task)
 {
+	assert(task->run);
 	fair_queue_add(&pool->waiting, &task->turn, task->owner);
 	pthread_cond_signal(&pool->work);
 }
