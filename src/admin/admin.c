@@ -248,7 +248,7 @@ static int mask_address(const struct admin_operation *operation, const struct js
 	if (!member)
 		return OK;
 	BUF_AUTO struct buf masked;
-	buf_init(&masked, ACT_DOCUMENT_MAX);
+	buf_init(&masked, AUDIT_DOCUMENT_MAX);
 	url_mask(member->text, &masked);
 	const char *text =
 		buf_check(&masked) ? NULL : arena_copy(arena, masked.data ? masked.data : "", masked.size);
@@ -304,7 +304,7 @@ void admin_caller_user(const struct session_view *session, const char *address, 
 		.signed_in_at_us = session->signed_in_at_us,
 		.by_passkey = session->by_passkey,
 		.lacks_passkey = session->chosen->passkeys_required && !session->by_passkey,
-		.owes_passkey = user_auth_requires_passkey(session),
+		.must_use_passkey = user_auth_requires_passkey(session),
 	};
 	memcpy(ret->account_id, session->chosen->account_id, ID_SIZE);
 }
@@ -352,10 +352,10 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 		result = admin_actor(getuid(), "command", NULL, &arena, &here.actor);
 	if (!caller)
 		caller = &here;
-	struct audit_authorization standing;
+	struct audit_authorization authorization;
 	struct act act = {.by = &caller->actor, .operation = operation->name, .arena = &arena};
 	if (caller->is_user)
-		act.standing = permission_fill_authorization(caller, operation, &standing);
+		act.authorization = permission_fill_authorization(caller, operation, &authorization);
 	if (!result)
 		result = prepare(admin, operation, arguments, caller, &act, values, error);
 	if (result)

@@ -106,7 +106,7 @@ struct admin_caller {
 	bool has_passkey;
 	bool
 		lacks_passkey; /* the account requires a passkey, and the session was started without one */
-	bool owes_passkey; /* one of the user's accounts requires one (service/user_auth.h) */
+	bool must_use_passkey; /* one of the user's accounts requires one (service/user_auth.h) */
 	/* The form that the user sent, with the number from its page; NULL: none. */
 	struct submitted_form *form;
 };

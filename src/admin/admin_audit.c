@@ -18,7 +18,7 @@ static int add_record(const struct audit_record *record, struct json_writer *out
 {
 	BUF_AUTO struct buf text;
 	BUF_AUTO struct buf more;
-	buf_init(&text, ACT_DOCUMENT_MAX + 4096);
+	buf_init(&text, AUDIT_DOCUMENT_MAX + 4096);
 	buf_init(&more, 4096);
 	struct json_writer writer = {.out = &more};
 	json_begin_object(&writer, NULL);
@@ -54,11 +54,11 @@ static int write_base64(struct json_writer *out, const char *name, const struct 
 
 static int run_proof(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
-	BUF_AUTO struct buf of_act;
+	BUF_AUTO struct buf of_record;
 	BUF_AUTO struct buf of_seal;
-	buf_init(&of_act, RECORD_MAX);
+	buf_init(&of_record, RECORD_MAX);
 	buf_init(&of_seal, RECORD_MAX);
-	struct audit_evidence evidence = {.act = &of_act, .seal_document = &of_seal};
+	struct audit_evidence evidence = {.act = &of_record, .seal_document = &of_seal};
 	const struct service *service = call->admin->service;
 	struct audit_record act;
 	int result = store_get_audit_record(call->admin->store, admin_slice(call, "act"), call->arena,
@@ -71,7 +71,7 @@ static int run_proof(const struct admin_call *call, struct json_writer *out, str
 	json_begin_object(out, NULL);
 	json_text(out, "act_id", act.act_id);
 	json_raw(out, "act", act.document);
-	result = write_base64(out, "act_evidence_record", &of_act, call->arena);
+	result = write_base64(out, "act_evidence_record", &of_record, call->arena);
 	json_hex(out, "chain_hash", act.chain_hash.bytes, SHA256_SIZE);
 	write_seal(&act, out);
 	json_raw(out, "seal_document", evidence.document);

@@ -118,7 +118,7 @@ static int run_purchase_show(const struct admin_call *call, struct json_writer *
 	return show_purchase(call, admin_slice(call, "sale"), NULL, out, error);
 }
 
-static int act(const struct admin_call *call, enum purchase_act what, struct json_writer *out,
+static int act(const struct admin_call *call, enum purchase_action what, struct json_writer *out,
                struct error *error)
 {
 	struct slice sale_id = admin_slice(call, "sale");
@@ -161,7 +161,7 @@ static int run_purchase_refund(const struct admin_call *call, struct json_writer
 		return result;
 	if (purchase.state != PURCHASE_PAID || !purchase.reference)
 		return act(call, PURCHASE_REFUND, out, error);
-	result = store_ask_for_refund(call->admin->store, sale_id, call->now_us, error);
+	result = store_request_refund(call->admin->store, sale_id, call->now_us, error);
 	if (result)
 		return result;
 	service_wake(call->admin->service, WAKE_TOPUP);

@@ -77,7 +77,7 @@ static int run_wake(const struct admin_call *call, struct json_writer *out, stru
 	int result = store_get_copy_state(store, &quiet, error);
 	bool read_only_now = quiet.is || call->admin->settings->service_quiet;
 	if (!result && !read_only_now && !dry && admin_given(call, "skip_notices"))
-		result = error_set(error, ERR_REFUSED, MSG_ADMIN_NOT_QUIET, NULL);
+		result = error_set(error, ERR_REFUSED, MSG_ADMIN_NOT_READ_ONLY, NULL);
 	if (!result && !dry && admin_given(call, "skip_notices"))
 		result = store_skip_deliveries(store, call->now_us, &skipped, error);
 	if (!result)
@@ -102,7 +102,7 @@ const struct admin_operation admin_read_only_operations[] = {
                      .required = true,
                      .place = "TEXT",
                      .least = 1,
-                     .most = QUIET_REASON_MAX,
+                     .most = COPY_REASON_MAX,
                      .help = "reason, stored with the mode"}},
      .run = run_read_only},
 	{.name = "store wake",

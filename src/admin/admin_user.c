@@ -275,8 +275,8 @@ static int run_passkey_remove(const struct admin_call *call, struct json_writer 
                               struct error *error)
 {
 	char email[EMAIL_SIZE];
-	if (call->caller->owes_passkey)
-		return error_set(error, ERR_PASSKEY, MSG_PEOPLE_OTHER_PASSKEY, NULL);
+	if (call->caller->must_use_passkey)
+		return error_set(error, ERR_PASSKEY, MSG_USER_PASSKEY_REQUIRED, NULL);
 	int result = read_email(call, "user", email, error);
 	if (!result)
 		result =

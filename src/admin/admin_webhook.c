@@ -330,7 +330,7 @@ static int refuse_read_only(const struct admin_call *call, struct error *error)
 	struct quiet quiet;
 	int result = store_get_copy_state(call->admin->store, &quiet, error);
 	if (!result && (quiet.is || call->admin->settings->service_quiet))
-		result = error_set(error, ERR_REFUSED, MSG_SERVICE_QUIET, NULL);
+		result = error_set(error, ERR_REFUSED, MSG_SERVICE_READ_ONLY, NULL);
 	return result;
 }
 

@@ -335,7 +335,7 @@ static int check_backup(const char *path, const struct db_options *store,
 static int restore_store(const struct db_options *options, const char *path, bool live,
                          const struct backup_facts *facts, struct error *error)
 {
-	char created[TIME_TEXT_SIZE], reason[QUIET_REASON_MAX], text[QUIET_MARK_SIZE];
+	char created[TIME_TEXT_SIZE], reason[COPY_REASON_MAX], text[COPY_MARK_SIZE];
 	time_format(facts->created_at_us, created);
 	snprintf(reason, sizeof reason, "restored from the backup of %s", created);
 	struct db_mark mark = copy_mark(live ? NULL : reason, clock_now_us(), text);

@@ -59,9 +59,9 @@ const struct audit_authorization *permission_fill_authorization(
 		.session_id = user->session_id,
 		.account_id = user->account_id,
 		.role = role_text(user->role),
-		.passkey = how & BARE            ? PASSKEY_UNASKED
+		.passkey = how & BARE            ? PASSKEY_NOT_REQUIRED
 	               : how & BARE_AT_FIRST ? PASSKEY_IF_ANY
-	                                     : PASSKEY_ASKED,
+	                                     : PASSKEY_REQUIRED,
 	};
 	return ret;
 }

@@ -140,7 +140,7 @@ const struct signer_list_item *signer_list_find(const struct signer_list *list,
 	return NULL;
 }
 
-enum signer_activate_key signer_list_judge(const struct signer_list_item *item, int64_t signed_us)
+enum signer_use signer_list_judge(const struct signer_list_item *item, int64_t signed_us)
 {
 	bool has_ended = item->used_until_us != TIME_NONE;
 	if (signed_us == TIME_NONE)

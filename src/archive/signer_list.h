@@ -48,7 +48,7 @@ int signer_list_read(struct arena *arena, struct slice text, struct signer_list 
 const struct signer_list_item *signer_list_find(const struct signer_list *list,
                                                 const struct sha256 *sha256);
 
-enum signer_activate_key {
+enum signer_use {
 	SIGNER_USE_IN_FORCE,
 	SIGNER_USE_TOO_EARLY, /* the key was not yet in force */
 	SIGNER_USE_ENDED,     /* the key was no longer in force */
@@ -56,7 +56,7 @@ enum signer_activate_key {
 };
 /* Judges a signature by that certificate. `signed_us` is the time of the timestamp over it;
  * TIME_NONE: it has none. */
-enum signer_activate_key signer_list_judge(const struct signer_list_item *item, int64_t signed_us);
+enum signer_use signer_list_judge(const struct signer_list_item *item, int64_t signed_us);
 /* Returns whether `newer` repeats all statements of `older`. If not, one of them is false. */
 bool signer_list_extends(const struct signer_list *newer, const struct signer_list *older);
 

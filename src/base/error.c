@@ -148,7 +148,7 @@ int error_cause(struct error *error, int code, const char *format, ...)
 	va_end(list);
 	/* The text may come from another program and be truncated; PostgreSQL accepts only valid
 	 * UTF-8. */
-	utf8_mend(error->cause);
+	utf8_replace_invalid(error->cause);
 	return code;
 }
 

@@ -222,7 +222,7 @@ struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate
 	return *ret_is_shared ? of_shared : of_own;
 }
 
-void rate_give_back(struct rate_limiter *limiter, uint64_t id, int64_t capacity)
+void rate_return(struct rate_limiter *limiter, uint64_t id, int64_t capacity)
 {
 	const struct rate_bucket of = {id, 1, capacity, 1};
 	int64_t full = capacity_of(&of) * token_of(&of);

@@ -50,6 +50,6 @@ struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate
                                  bool *ret_is_shared);
 /* Returns a token to a bucket of rate_take with this capacity, if the bucket is still in the
  * table. */
-void rate_give_back(struct rate_limiter *limiter, uint64_t id, int64_t capacity);
+void rate_return(struct rate_limiter *limiter, uint64_t id, int64_t capacity);
 
 #endif

@@ -113,7 +113,7 @@ void utf8_show(struct slice text, char *out, size_t size)
 	snprintf(out + used, size - used, "%s", shown.size < text.size ? more : "");
 }
 
-void utf8_mend(char *text)
+void utf8_replace_invalid(char *text)
 {
 	size_t size = strlen(text);
 	for (size_t at = 0, step; at < size; at += step) {

@@ -19,6 +19,6 @@ bool utf8_has_control(struct slice text);
  * than 3. */
 void utf8_show(struct slice text, char *out, size_t size);
 /* Replaces every invalid byte with '?'. */
-void utf8_mend(char *text);
+void utf8_replace_invalid(char *text);
 
 #endif

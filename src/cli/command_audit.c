@@ -128,7 +128,7 @@ static int write_proofs(const struct export *export, struct slice act_id, struct
 	json_slice(&writer, "act", act_id);
 	json_end_object(&writer);
 	struct json *json = NULL;
-	struct slice of_act, of_seal, segment_id;
+	struct slice of_record, of_seal, segment_id;
 	int result = administer(export->settings, admin_find(slice_of("audit proof")),
 	                        buf_slice(&arguments), &answer, error);
 	if (!result)
@@ -136,11 +136,11 @@ static int write_proofs(const struct export *export, struct slice act_id, struct
 	if (result)
 		return result;
 	struct json *act = json_member(json, "act"), *document = json_member(json, "seal_document");
-	if (!json_get_text(json, "act_evidence_record", &of_act) ||
+	if (!json_get_text(json, "act_evidence_record", &of_record) ||
 	    !json_get_text(json, "seal_document_evidence_record", &of_seal) ||
 	    !json_get_text(document, "segment_id", &segment_id) || !act)
 		return error_cause(error, ERR_INTERNAL, "the service's response contains no proof");
-	result = write_pair(export, act_id, act, of_act, error);
+	result = write_pair(export, act_id, act, of_record, error);
 	return result ? result : write_pair(export, segment_id, document, of_seal, error);
 }
 

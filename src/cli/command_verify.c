@@ -155,7 +155,7 @@ int command_verify(const struct command_line *line)
 		verification.options.progress = command_show_progress;
 		verification.options.progress_context = &shown;
 	}
-	verification.options.beside = true;
+	verification.options.use_threads = true;
 	int code = read_options(line, &verification, &error);
 	if (!code)
 		code = verify_paths(line->arguments, line->argument_count, &verification.roots,

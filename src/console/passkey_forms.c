@@ -97,7 +97,7 @@ static int refuse(struct visit *visit, const char *why)
 {
 	error_clear(visit->error);
 	error_cause(visit->error, ERR_REFUSED, "passkey: %s", why);
-	return error_set(visit->error, ERR_REFUSED, MSG_PEOPLE_BAD_PASSKEY, NULL);
+	return error_set(visit->error, ERR_REFUSED, MSG_USER_BAD_PASSKEY, NULL);
 }
 
 /* Takes the challenge first, so that it is used once regardless of the result. */
@@ -267,7 +267,7 @@ int passkey_add(struct visit *visit)
 	if (!user_auth_is_recent(&visit->session, visit->now_us))
 		return sign_in_again(visit, PAGE, &typed);
 	int result = name.size ? add(visit, name)
-	                       : error_set(visit->error, ERR_VALIDATION, MSG_PEOPLE_PASSKEY_NAME, NULL);
+	                       : error_set(visit->error, ERR_VALIDATION, MSG_USER_PASSKEY_NAME, NULL);
 	if (result == ERR_REFUSED || result == ERR_VALIDATION || result == ERR_PASSKEY)
 		return say_not_added(visit, result);
 	return result ? result : visit_redirect_done(visit, PAGE, "passkey_add");

@@ -12,7 +12,7 @@
 static int refuse(struct error *error, const char *why)
 {
 	error_cause(error, ERR_REFUSED, "passkey: %s", why);
-	return error_set(error, ERR_REFUSED, MSG_PEOPLE_BAD_PASSKEY, NULL);
+	return error_set(error, ERR_REFUSED, MSG_USER_BAD_PASSKEY, NULL);
 }
 
 void webauthn_encode(const void *data, size_t size, char *text)

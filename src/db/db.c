@@ -347,7 +347,7 @@ struct db_connection *db_side_connection(struct db_connection *connection)
 {
 	assert(connection->is_taken);
 	const struct db_driver *driver = connection->db->driver;
-	return driver->beside ? driver->beside(connection) : connection;
+	return driver->side_connection ? driver->side_connection(connection) : connection;
 }
 
 void db_give(struct db_connection *connection)
@@ -391,8 +391,8 @@ int db_begin(struct db_connection *connection, struct error *error)
 void db_bind_to_shard(struct db_connection *connection, int64_t account)
 {
 	assert(connection->is_taken);
-	if (connection->db->driver->keep_to_shard)
-		connection->db->driver->keep_to_shard(connection, account);
+	if (connection->db->driver->restrict_to_shard)
+		connection->db->driver->restrict_to_shard(connection, account);
 }
 
 int db_commit(struct db_connection *connection, struct error *error)

@@ -24,7 +24,7 @@ struct db_driver {
 	/* Optional: not a server. */
 	int (*describe)(struct db_connection *reader, struct db_facts *ret, struct error *error);
 	/* Called by db_check_schema when the schema is that of the last step. Optional: no action. */
-	int (*schema_is_there)(struct db *db, struct error *error);
+	int (*schema_checked)(struct db *db, struct error *error);
 	/* Optional: there are none. */
 	int (*count_replicas)(struct db *db, struct db_replicas *ret, struct error *error);
 	/* Optional: there are none. */
@@ -43,7 +43,7 @@ struct db_driver {
 	bool (*is_unreachable)(struct db_connection *connection, int64_t account);
 	bool (*has_unreachable)(const struct db *db);
 	/* Optional: the connection itself. */
-	struct db_connection *(*beside)(struct db_connection *connection);
+	struct db_connection *(*side_connection)(struct db_connection *connection);
 	/* Optional: commits are never in doubt. */
 	int (*await_writes)(struct db *db, struct error *error);
 	struct db_connection *(*take_writer)(struct db *db);
@@ -54,7 +54,7 @@ struct db_driver {
 	void (*give)(struct db_connection *connection);
 	int (*begin)(struct db_connection *connection, struct error *error);
 	/* Optional: tables are never distributed. */
-	void (*keep_to_shard)(struct db_connection *connection, int64_t account);
+	void (*restrict_to_shard)(struct db_connection *connection, int64_t account);
 	int (*commit)(struct db_connection *connection, struct error *error);
 	void (*rollback)(struct db_connection *connection);
 	/* Only for the embedded engine. */

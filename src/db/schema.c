@@ -101,7 +101,7 @@ int db_check_schema(struct db *db, bool create, struct error *error)
 		result = move_schema(db, true, false, NULL, NULL, NULL, NULL, error);
 	else if (!result && applied != db->schema->count)
 		result = wrong_schema(db->schema, applied, name, error);
-	return !result && db->driver->schema_is_there ? db->driver->schema_is_there(db, error) : result;
+	return !result && db->driver->schema_checked ? db->driver->schema_checked(db, error) : result;
 }
 
 int db_migrate(struct db *db, bool dry_run, struct buf *out, const struct schema_progress *progress,

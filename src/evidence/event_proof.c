@@ -178,7 +178,7 @@ int audit_evidence_records(struct store *store, struct revocation_client *revoca
 	const struct sources from = {store, revocation};
 	int result = load_seal(store, act->account, act->chain, act->number, arena, &seal, error);
 	if (result == ERR_NOT_FOUND)
-		return error_set(error, result, MSG_ADMIN_ACT_PENDING, act->act_id, NULL);
+		return error_set(error, result, MSG_ADMIN_AUDIT_RECORD_PENDING, act->act_id, NULL);
 	if (!result)
 		result = write_best_record(&from, &seal, act->act_id, arena, evidence->act, error);
 	/* The seal document is the leaf after the last record. */

@@ -134,7 +134,7 @@ static int find_last(struct making *making, const struct evidence_queue_entry *i
 {
 	struct certification_record last;
 	*ret_continues = false;
-	if (item->anew || chain->record == 0)
+	if (item->starts_record || chain->record == 0)
 		return OK;
 	int result = certification_record_load(making->renewal->service->store, item->account,
 	                                       item->certification, &last, making->error);

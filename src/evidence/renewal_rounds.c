@@ -82,7 +82,7 @@ int renewal_record_rounds(const struct renewal *renewal, struct error *error)
 	struct store *store = renewal->service->store;
 	struct sha256 unused;
 	int64_t at_rest = 0, last = 0;
-	int result = store_last_round_at_rest(store, &at_rest, error);
+	int result = store_last_registered_round(store, &at_rest, error);
 	if (!result)
 		result = store_last_round(store, &last, &unused, error);
 	while (!result && at_rest < last && !renewal_stops(renewal)) {

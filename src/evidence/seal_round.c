@@ -59,7 +59,7 @@ void sealing_end_pass(struct sealing *sealing)
 {
 	struct counters *counters = &sealing->service->counters;
 	atomic_store(&counters->chains_quarantined,
-	             quarantine_count_recent(&sealing->apart, clock_monotonic_us()));
+	             quarantine_count_recent(&sealing->quarantine, clock_monotonic_us()));
 	atomic_store(&counters->chains_ahead, sealing->ahead_count);
 }
 

@@ -12,13 +12,13 @@
 /* State that is kept between rounds. Not thread safe. */
 struct sealing {
 	struct service *service;
-	size_t block_segments;       /* maximum per block; ROUND_BLOCK_SEGMENTS_MAX, less in tests */
-	size_t small_block_segments; /* maximum while events are registered, if smaller */
-	size_t round_blocks;         /* maximum per round; ROUND_BLOCKS_MAX, less in tests */
-	int_fast64_t registered;     /* events registered when the last block was started */
-	struct sha256 *leaves;       /* leaves of one segment */
-	struct quarantine apart;     /* quarantine of chains that cannot be sealed */
-	size_t new_quarantined;      /* chains added in the current pass */
+	size_t block_segments;        /* maximum per block; ROUND_BLOCK_SEGMENTS_MAX, less in tests */
+	size_t small_block_segments;  /* maximum while events are registered, if smaller */
+	size_t round_blocks;          /* maximum per round; ROUND_BLOCKS_MAX, less in tests */
+	int_fast64_t registered;      /* events registered when the last block was started */
+	struct sha256 *leaves;        /* leaves of one segment */
+	struct quarantine quarantine; /* quarantine of chains that cannot be sealed */
+	size_t new_quarantined;       /* chains added in the current pass */
 	bool chain_failed;       /* a chain failed in the current pass, for the first time or again */
 	size_t ahead_count;      /* chains too far ahead of the clock in the current pass */
 	int64_t logged_ahead_us; /* last log message; monotonic; 0: never */

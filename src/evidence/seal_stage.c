@@ -74,7 +74,7 @@ static int describe_clock(struct staging *staging, const struct segment_record *
 	struct store *store = staging->sealing->service->store;
 	int64_t first, last;
 	int result = OK;
-	if (concerned && !unverified_clock->goes_on) {
+	if (concerned && !unverified_clock->is_open) {
 		result = store_resolve_times(store, segment->account, segment->chain, 0,
 		                             unverified_clock->until_us + 1, &first, &last, staging->error);
 		concerned = !result && segment->first_sequence <= last;
@@ -186,9 +186,9 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 static void quarantine_chain(struct sealing *sealing, int64_t account, int64_t chain,
                              const char *name, int result, const struct error *error)
 {
-	sealing->new_quarantined += !quarantine_has(&sealing->apart, account, chain);
+	sealing->new_quarantined += !quarantine_has(&sealing->quarantine, account, chain);
 	sealing->chain_failed = true;
-	unsigned failures = quarantine_add(&sealing->apart, account, chain, clock_monotonic_us());
+	unsigned failures = quarantine_add(&sealing->quarantine, account, chain, clock_monotonic_us());
 	/* A single refusal may mean that another sealer was faster. */
 	if (!quarantine_is_logged(failures) || (result == ERR_REFUSED && failures == 1))
 		return;
@@ -205,7 +205,7 @@ static bool is_chains_own(const struct staging *staging, int64_t account, int64_
 	const struct sealing *sealing = staging->sealing;
 	int64_t number;
 	struct sha256 token_hash;
-	if (sealing_is_suspect(sealing) && !quarantine_has(&sealing->apart, account, chain))
+	if (sealing_is_suspect(sealing) && !quarantine_has(&sealing->quarantine, account, chain))
 		return false;
 	switch (result) {
 	case ERR_NO_MEMORY:
@@ -282,7 +282,7 @@ static int gather(struct staging *staging, struct unsealed_chain *chains, size_t
 	int result = OK;
 	for (; taken < count && !block_is_full(staging) && !result; taken++) {
 		struct unsealed_chain *chain = &chains[taken];
-		if (quarantine_is_waiting(&sealing->apart, chain->account, chain->chain,
+		if (quarantine_is_waiting(&sealing->quarantine, chain->account, chain->chain,
 		                          clock_monotonic_us()))
 			continue;
 		result = add_chain(staging, chain);
@@ -316,9 +316,9 @@ static bool blame_segment(struct staging *staging, size_t failed, int result)
 
 static void release_chains(const struct staging *staging)
 {
-	struct quarantine *apart = &staging->sealing->apart;
-	for (size_t i = 0; i < staging->count && apart->count > 0; i++)
-		if (quarantine_remove(apart, staging->segments[i].account, staging->segments[i].chain))
+	struct quarantine *quarantine = &staging->sealing->quarantine;
+	for (size_t i = 0; i < staging->count && quarantine->count > 0; i++)
+		if (quarantine_remove(quarantine, staging->segments[i].account, staging->segments[i].chain))
 			log_info("chain_sealing_resumed", "segment_id", staging->segments[i].segment_id);
 }
 
@@ -343,7 +343,7 @@ static int read_uncompared(struct staging *staging)
 	struct unverified_clock *unverified_clock = &staging->unverified_clock;
 	int64_t oldest_us;
 	int result = store_get_unverified_clock(store, unverified_clock, staging->error);
-	if (result || !unverified_clock->is || unverified_clock->goes_on || staging->round.blocks > 0)
+	if (result || !unverified_clock->is || unverified_clock->is_open || staging->round.blocks > 0)
 		return result;
 	result = store_oldest_pending(store, &oldest_us, staging->error);
 	if (result || (oldest_us != TIME_NONE && oldest_us <= unverified_clock->until_us))

@@ -427,7 +427,7 @@ int guard_check(struct exchange *exchange, const char *method_text, struct error
 int guard_check_looked_up(struct exchange *exchange, int result, struct error *error)
 {
 	if (exchange->address_charged && (!result || result == ERR_ACCOUNT_DISABLED))
-		rate_give_back(exchange->server->limiter, address_id(exchange),
-		               address_rate(exchange) * LIVE_BURST);
+		rate_return(exchange->server->limiter, address_id(exchange),
+		            address_rate(exchange) * LIVE_BURST);
 	return check_rest(exchange, check_key_result(exchange, result, error), error);
 }

@@ -57,7 +57,7 @@ struct http_server {
 	int64_t upload_held; /* total of the above; under bodies_lock */
 	/* files uploaded for verification, by address; under bodies_lock */
 	struct shares *checks;
-	struct checked_file *coming; /* newest upload for verification; under bodies_lock */
+	struct checked_file *newest_upload; /* newest upload for verification; under bodies_lock */
 	int check_count;
 	size_t check_bytes; /* memory held by these uploads; under bodies_lock */
 	pthread_mutex_t bodies_lock;
@@ -87,7 +87,7 @@ struct http_server {
 	bool started; /* the initial settings are applied */
 	_Atomic bool draining;
 	/* a check of the content store is in progress; result of the last check */
-	_Atomic bool content_asked, content_failed;
+	_Atomic bool content_check_pending, content_failed;
 	/* monotonic time when the store last reported ready */
 	_Atomic int64_t store_ready_us;
 	char *error_docs; /* the page of error codes */

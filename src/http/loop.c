@@ -201,7 +201,7 @@ static int timeout_ms(struct loop *loop)
 	int64_t wait_ms = CHECK_INTERVAL_US / 1000;
 	if (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms < (unsigned)wait_ms)
 		wait_ms = (int64_t)library_ms;
-	if (wait_ms == 0 && loop->kept && !loop->goes_on)
+	if (wait_ms == 0 && loop->kept && !loop->has_pending_work)
 		wait_ms = KEPT_POLL_MS;
 	if (wait_ms && loop->waiting_first) {
 		int64_t left_us = loop->waiting_first->deadline_us - clock_monotonic_us();
@@ -215,7 +215,7 @@ static int timeout_ms(struct loop *loop)
  * its timeout. Otherwise, consecutive iterations without a call of our handler are rare. */
 static int throttle_ms(const struct loop *loop, int wait_ms, unsigned *idle_iterations)
 {
-	*idle_iterations = wait_ms || loop->goes_on ? 0 : *idle_iterations + 1;
+	*idle_iterations = wait_ms || loop->has_pending_work ? 0 : *idle_iterations + 1;
 	if (*idle_iterations <= IDLE_ITERATIONS_MAX)
 		return wait_ms;
 	*idle_iterations = IDLE_ITERATIONS_MAX;
@@ -295,7 +295,7 @@ static void *run(void *context)
 		if (atomic_exchange(&loop->files_evicted, false))
 			checked_files_refuse_evicted(loop);
 		check_deadlines(loop);
-		loop->goes_on = false;
+		loop->has_pending_work = false;
 		run_library(loop);
 		epoch_leave();
 		atomic_fetch_add_explicit(&loop->turns, 1, memory_order_relaxed);

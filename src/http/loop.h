@@ -66,7 +66,7 @@ struct loop {
 	struct exchange *waiting_last;
 	unsigned kept;                /* number of kept connections among the waiting ones */
 	unsigned handshakes;          /* number of handshakes whose sockets are polled */
-	bool goes_on;                 /* the library's last run left work to do */
+	bool has_pending_work;        /* the library's last run left work to do */
 	int64_t iteration_started_us; /* start time of this iteration */
 	struct arena scratch;         /* for data that is freed before the handler returns */
 	uint64_t

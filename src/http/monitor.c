@@ -22,7 +22,7 @@ static void query_stores(struct http_server *server, struct state *state)
 		atomic_store(&server->store_ready_us, clock_monotonic_us());
 	/* Only one worker waits for the content store, so that the store is always queried. Without the
 	 * content store, registrations and reads that do not need it continue. */
-	if (atomic_exchange(&server->content_asked, true)) {
+	if (atomic_exchange(&server->content_check_pending, true)) {
 		if (atomic_load(&server->content_failed))
 			state->stores.content = error_cause(&state->stores.content_error, ERR_UNAVAILABLE,
 			                                    "the content store returned an error");
@@ -30,7 +30,7 @@ static void query_stores(struct http_server *server, struct state *state)
 	}
 	state->stores.content = content_ready(service->content, &state->stores.content_error);
 	atomic_store(&server->content_failed, state->stores.content != 0);
-	atomic_store(&server->content_asked, false);
+	atomic_store(&server->content_check_pending, false);
 }
 
 /* Marks the stores that did not respond in time: always the content store, and the store unless it

@@ -140,7 +140,7 @@ static ssize_t read_piece(void *context, uint64_t position, char *data, size_t s
 {
 	struct object_stream *stream = context;
 	(void)position;
-	stream->loop->goes_on = true;
+	stream->loop->has_pending_work = true;
 	if (stream->client->exchange)
 		stream->client->exchange->answer.has_begun = true;
 	if (stream->filling) /* resumed to be cut at the end of the loop */

@@ -316,7 +316,7 @@ static void end_request(struct client *client, enum MHD_RequestTerminationCode c
 		                now_us - exchange->started_us);
 	client_end_request(client, now_us);
 	count_finished(exchange);
-	loop->goes_on = true; /* a pipelined request may follow */
+	loop->has_pending_work = true; /* a pipelined request may follow */
 	client->exchange = NULL;
 	if (exchange->waiting)
 		abandon(exchange);
@@ -679,6 +679,6 @@ enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
 		tls_note_progress(client->tls);
 	enum MHD_Result result = step(exchange, method, version, data, size);
 	if (!exchange->waiting)
-		exchange->loop->goes_on = true;
+		exchange->loop->has_pending_work = true;
 	return result;
 }

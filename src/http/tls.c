@@ -140,9 +140,9 @@ static void begin_record(struct tls_session *session)
 /* Counts the payload of the records (RFC 8446 section 5.1). False: the client has sent too much. */
 static bool count(struct tls_session *session, const uint8_t *data, size_t size)
 {
-	size_t most = session->shaken_hands               ? AHEAD_MAX
-	              : session->generation->asks_clients ? CERTIFICATES_MAX
-	                                                  : HELLO_MAX;
+	size_t most = session->shaken_hands                        ? AHEAD_MAX
+	              : session->generation->requests_certificates ? CERTIFICATES_MAX
+	                                                           : HELLO_MAX;
 	while (size > 0) {
 		size_t skipped = size < session->record_left ? size : session->record_left;
 		session->record_left -= skipped;
@@ -227,7 +227,7 @@ static bool set_up(struct tls_session *session)
 	                                   note_finished);
 	if (gnutls_credentials_set(gnutls, GNUTLS_CRD_CERTIFICATE, generation->credentials) < 0)
 		return false;
-	return generation->asks_clients
+	return generation->requests_certificates
 	           ? ask_clients(gnutls)
 	           : gnutls_session_ticket_enable_server(gnutls, &generation->ticket_key) == 0;
 }

@@ -228,7 +228,7 @@ static int read_clients(const struct input *input, const char *path,
 	                                                     GNUTLS_X509_FMT_PEM) <= 0)
 		result = refuse(input, input->names->clients,
 		                "must be a PEM file with the root certificates of clients");
-	generation->asks_clients = true;
+	generation->requests_certificates = true;
 	return result;
 }
 

@@ -13,7 +13,7 @@
 struct tls_generation {
 	gnutls_certificate_credentials_t credentials;
 	gnutls_datum_t ticket_key;
-	bool asks_clients;
+	bool requests_certificates;
 	int64_t begins_us, expires_us;
 	_Atomic int holders;
 };

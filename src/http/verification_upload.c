@@ -80,10 +80,10 @@ static void link_upload(struct checked_file *file)
 	struct http_server *server = file->exchange->server;
 	pthread_mutex_lock(&server->bodies_lock);
 	file->is_uploading = true;
-	file->earlier = server->coming;
+	file->earlier = server->newest_upload;
 	if (file->earlier)
 		file->earlier->later = file;
-	server->coming = file;
+	server->newest_upload = file;
 	pthread_mutex_unlock(&server->bodies_lock);
 }
 
@@ -93,7 +93,7 @@ static void unlink_upload(struct checked_file *file)
 	if (!file->is_uploading)
 		return;
 	struct http_server *server = file->exchange->server;
-	*(file->later ? &file->later->earlier : &server->coming) = file->earlier;
+	*(file->later ? &file->later->earlier : &server->newest_upload) = file->earlier;
 	if (file->earlier)
 		file->earlier->later = file->later;
 	file->is_uploading = false;
@@ -147,7 +147,7 @@ static bool reserve_memory(struct checked_file *file, size_t more)
 static struct checked_file *oldest_upload(const struct http_server *server)
 {
 	struct checked_file *first = NULL;
-	for (struct checked_file *file = server->coming; file; file = file->earlier)
+	for (struct checked_file *file = server->newest_upload; file; file = file->earlier)
 		first = file->is_evicted ? first : file;
 	return first;
 }
@@ -188,7 +188,7 @@ static struct checked_file *take_evicted(struct loop *loop)
 {
 	struct http_server *server = loop->server;
 	pthread_mutex_lock(&server->bodies_lock);
-	struct checked_file *file = server->coming;
+	struct checked_file *file = server->newest_upload;
 	while (file && !(file->is_evicted && file->exchange->loop == loop))
 		file = file->earlier;
 	if (file)

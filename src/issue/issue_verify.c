@@ -84,7 +84,7 @@ static int verify_by_roots(const struct question *question, struct error *error)
 	                            .timestamps = roots_of(&question->timestamps)};
 	struct verify_options options = {.progress = report_progress,
 	                                 .progress_context = question->work,
-	                                 .beside = true,
+	                                 .use_threads = true,
 	                                 .own_seals = true,
 	                                 .stop_early = true};
 	struct verify_result found;

@@ -165,7 +165,7 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 	if (read_only_is_active(housekeeping->service))
 		return READ_ONLY_POLL_US;
 	int64_t now_us = clock_monotonic_us();
-	validation_log_levels(&housekeeping->teller, housekeeping->service, stopping);
+	validation_log_levels(&housekeeping->level_logger, housekeeping->service, stopping);
 	if (now_us >= housekeeping->next_us && store_is_whole(housekeeping->service->store)) {
 		housekeeping->next_us = now_us + INTERVAL_US;
 		keep_house(housekeeping, stopping);

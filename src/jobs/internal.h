@@ -87,12 +87,12 @@ struct validation_log_state {
 	struct sha256 said; /* digest of the last log message; zeros: none */
 };
 struct validation_logger {
-	struct validation_log_state told[VALIDATION_LOGGED_MAX];
+	struct validation_log_state logged[VALIDATION_LOGGED_MAX];
 };
 /* To be called frequently. Logs the achievable level of the signer, and of each authority once it
  * has issued a timestamp, when it becomes known and whenever it changes. Fetches the revocation
  * data for that. */
-void validation_log_levels(struct validation_logger *teller, const struct service *service,
+void validation_log_levels(struct validation_logger *level_logger, const struct service *service,
                            const atomic_bool *stopping);
 
 /* ---- index_repairer.c: its context is the service ---- */
@@ -102,7 +102,7 @@ job_thread_run_function index_repairer_run;
 #define WATCHER_THREADS 5
 struct watcher {
 	struct service *service;
-	struct readiness told; /* last logged readiness, of the logging thread */
+	struct readiness logged; /* last logged readiness, of the logging thread */
 	/* Separate threads, because any check may hang: two check the store, one the disks, one
 	 * logs. */
 	struct job_thread *threads[WATCHER_THREADS];
@@ -114,7 +114,7 @@ void watcher_stop(struct watcher *watcher);
 /* ---- housekeeping.c ---- */
 struct housekeeping {
 	struct service *service;
-	struct validation_logger teller;
+	struct validation_logger level_logger;
 	int64_t next_us; /* next run of the long tasks; monotonic */
 	struct lease_renewer *lease_renewer;
 	char holder[HOLDER_SIZE];

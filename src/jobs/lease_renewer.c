@@ -32,9 +32,9 @@ static int64_t renew_all(void *context, const atomic_bool *stopping)
 	return LEASE_RENEWER_INTERVAL_US;
 }
 
-int lease_renewer_start(struct lease_renewer **ret_keeper, struct error *error)
+int lease_renewer_start(struct lease_renewer **ret_renewer, struct error *error)
 {
-	assert(ret_keeper);
+	assert(ret_renewer);
 	struct lease_renewer *lease_renewer = calloc(1, sizeof *lease_renewer);
 	if (!lease_renewer)
 		return ERR_NO_MEMORY;
@@ -45,7 +45,7 @@ int lease_renewer_start(struct lease_renewer **ret_keeper, struct error *error)
 		lease_renewer_stop(lease_renewer);
 		return result;
 	}
-	*ret_keeper = lease_renewer;
+	*ret_renewer = lease_renewer;
 	return OK;
 }
 

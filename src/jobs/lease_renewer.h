@@ -18,7 +18,7 @@ struct lease_renewer;
 /* Renews a lease. ERR_REFUSED: it is lost and will not be renewed again. */
 typedef int lease_renew_function(void *context);
 
-int lease_renewer_start(struct lease_renewer **ret_keeper, struct error *error) MUST_CHECK;
+int lease_renewer_start(struct lease_renewer **ret_renewer, struct error *error) MUST_CHECK;
 /* Stops the renewer. No lease may be registered. NULL-safe. */
 void lease_renewer_stop(struct lease_renewer *lease_renewer);
 /* Registers a lease that was just taken and returns its number. After lease_renewer_remove, `renew`

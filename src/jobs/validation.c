@@ -14,7 +14,7 @@
 #define PATH_PEM_MAX ((size_t)1 << 20)
 #define CHECK_INTERVAL_US (6 * 3600 * US_PER_SECOND)
 
-static bool is_new(struct sha256 *told, const char *subject, const char *outcome,
+static bool is_new(struct sha256 *logged, const char *subject, const char *outcome,
                    const char *reason)
 {
 	char text[SUBJECT_SIZE + REVOCATION_CAUSE_SIZE + 64];
@@ -22,13 +22,13 @@ static bool is_new(struct sha256 *told, const char *subject, const char *outcome
 	assert(size > 0 && (size_t)size < sizeof text);
 	struct sha256 digest = sha256_of(text, (size_t)size);
 
-	if (sha256_equal(told, &digest))
+	if (sha256_equal(logged, &digest))
 		return false;
-	*told = digest;
+	*logged = digest;
 	return true;
 }
 
-static void log_path_level(struct sha256 *told, const char *of,
+static void log_path_level(struct sha256 *logged, const char *of,
                            const struct revocation_verdict *verdicts, size_t count)
 {
 	assert(count >= 1 && count <= REVOCATION_PATH_MAX);
@@ -37,7 +37,7 @@ static void log_path_level(struct sha256 *told, const char *of,
 	const char *outcome = lack ? revocation_outcome_text(lack->outcome) : "complete";
 	const char *reason = lack ? lack->cause : "";
 
-	if (!is_new(told, subject, outcome, reason))
+	if (!is_new(logged, subject, outcome, reason))
 		return;
 	if (!lack)
 		log_info("validation_data", "of", of, "certificate", subject, "signature_level", "LTA");
@@ -50,22 +50,22 @@ static void log_path_level(struct sha256 *told, const char *of,
 }
 
 /* Returns whether a path must be checked: it has changed, or the last check is too old. */
-static bool is_due(struct validation_log_state *told, struct slice path)
+static bool is_due(struct validation_log_state *logged, struct slice path)
 {
 	int64_t now_us = clock_monotonic_us();
 	struct sha256 digest = sha256_of(path.data, path.size);
 
-	if (sha256_equal(&told->path, &digest) && now_us < told->next_us)
+	if (sha256_equal(&logged->path, &digest) && now_us < logged->next_us)
 		return false;
-	told->path = digest;
-	told->next_us = now_us + CHECK_INTERVAL_US;
+	logged->path = digest;
+	logged->next_us = now_us + CHECK_INTERVAL_US;
 	return true;
 }
 
-static void check_path(struct validation_log_state *told, const struct service *service,
+static void check_path(struct validation_log_state *logged, const struct service *service,
                        const char *of, struct slice path)
 {
-	if (!is_due(told, path))
+	if (!is_due(logged, path))
 		return;
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	/* One second in the past, so that data issued now counts as issued afterwards. */
@@ -76,17 +76,17 @@ static void check_path(struct validation_log_state *told, const struct service *
 	int result = revocation_fetch(service->revocation, path, &at, &set, verdicts, &count, &error);
 
 	if (!result)
-		log_path_level(&told->said, of, verdicts, count);
-	else if (is_new(&told->said, of, "failed", error_reason(&error, result)))
+		log_path_level(&logged->said, of, verdicts, count);
+	else if (is_new(&logged->said, of, "failed", error_reason(&error, result)))
 		log_warning("validation_data_unknown", "of", of, "cause", error_reason(&error, result));
 }
 
-void validation_log_levels(struct validation_logger *teller, const struct service *service,
+void validation_log_levels(struct validation_logger *level_logger, const struct service *service,
                            const atomic_bool *stopping)
 {
 	if (!service->revocation || !service->signer || atomic_load(stopping))
 		return;
-	check_path(&teller->told[0], service, "signer", signer_certificates(service->signer));
+	check_path(&level_logger->logged[0], service, "signer", signer_certificates(service->signer));
 	for (size_t i = 0; service->authorities && i < AUTHORITIES_MAX; i++) {
 		struct authority_certificates seen;
 		BUF_AUTO struct buf path;
@@ -94,6 +94,6 @@ void validation_log_levels(struct validation_logger *teller, const struct servic
 		if (!atomic_load(stopping) &&
 		    authorities_get_certificates(service->authorities, i, &seen, &path) &&
 		    !buf_check(&path))
-			check_path(&teller->told[1 + i], service, seen.name, buf_slice(&path));
+			check_path(&level_logger->logged[1 + i], service, seen.name, buf_slice(&path));
 	}
 }

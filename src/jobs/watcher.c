@@ -33,7 +33,7 @@ static int64_t log_readiness(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;
 	if (!atomic_load(stopping))
-		readiness_log(watcher->service, &watcher->told);
+		readiness_log(watcher->service, &watcher->logged);
 	return LOG_INTERVAL_US;
 }
 
@@ -48,7 +48,7 @@ static int64_t watch_components(void *context, const atomic_bool *stopping)
 int watcher_start(struct watcher *watcher, struct service *service, struct error *error)
 {
 	watcher->service = service;
-	watcher->told.ready = true;
+	watcher->logged.ready = true;
 	int result = job_thread_start("watch", check_store, watcher, &watcher->threads[0], error);
 	if (!result)
 		result = job_thread_start("watch-around", watch_components, watcher, &watcher->threads[1],

@@ -187,7 +187,8 @@ static struct purchase_step step_back(enum purchase_state from, enum purchase_st
 	return (struct purchase_step){reported, reported ? to : from, 0};
 }
 
-struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool reported)
+struct purchase_step purchase_step(enum purchase_state from, enum purchase_action act,
+                                   bool reported)
 {
 	bool never_paid = from == PURCHASE_CANCELED || from == PURCHASE_REJECTED;
 	switch (act) {

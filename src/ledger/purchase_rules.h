@@ -63,7 +63,7 @@ enum purchase_state {
 const char *purchase_state_text(enum purchase_state state);
 bool purchase_state_parse(struct slice text, enum purchase_state *ret) MUST_CHECK;
 
-enum purchase_act {
+enum purchase_action {
 	PURCHASE_PAY,
 	PURCHASE_CANCEL,
 	PURCHASE_REJECT,
@@ -79,6 +79,7 @@ struct purchase_step {
 /* `reported`: by the provider, so it cannot be refused. Reports may be late, repeated
  * and out of order; the final state is the same as in order. A payment for a canceled purchase adds
  * its credits. A payment that is first reported as refunded adds none. */
-struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool reported);
+struct purchase_step purchase_step(enum purchase_state from, enum purchase_action act,
+                                   bool reported);
 
 #endif

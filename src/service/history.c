@@ -44,8 +44,9 @@ static int rolled_back(const struct history *history, struct error *error)
 	(void)error_cause(error, ERR_CORRUPT, "store %s: last round %s, marked round %s%s",
 	                  history->store_id, found, known,
 	                  history->forked ? ", which has another root" : "");
-	return history->forked ? error_set(error, ERR_CORRUPT, MSG_STORE_FORKED, known, NULL)
-	                       : error_set(error, ERR_CORRUPT, MSG_STORE_WENT_BACK, found, known, NULL);
+	return history->forked
+	           ? error_set(error, ERR_CORRUPT, MSG_STORE_FORKED, known, NULL)
+	           : error_set(error, ERR_CORRUPT, MSG_STORE_ROLLED_BACK, found, known, NULL);
 }
 
 int history_check(struct store *store, struct signer *signer, struct history *ret,
@@ -90,7 +91,7 @@ int history_accept(struct store *store, struct signer *signer, const char *node,
 	if (result)
 		return result;
 	if (history_is_continuous(&history))
-		return error_set(error, ERR_REFUSED, MSG_STORE_NOT_BACK, NULL);
+		return error_set(error, ERR_REFUSED, MSG_STORE_NOT_ROLLED_BACK, NULL);
 	struct accepted_rollback record = {
 		.accepted_at_us = clock_now_us(),
 		.node = node,

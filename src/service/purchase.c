@@ -62,18 +62,18 @@ static void check_second_payment(struct service *service, const struct payment_n
 
 /* Returns whether a refund notice may have overtaken the notice of its payment. It must then be
  * repeated later. */
-static bool may_be_early(const struct payment_notice *notice, enum purchase_act act, int result)
+static bool may_be_early(const struct payment_notice *notice, enum purchase_action act, int result)
 {
 	return result == ERR_NOT_FOUND && act != PURCHASE_PAY && !*notice->sale_code &&
 	       notice->sent_us - notice->created_us < EARLY_US;
 }
 
 static int apply(struct service *service, const struct payment_notice *notice,
-                 enum purchase_act act, struct error *error)
+                 enum purchase_action act, struct error *error)
 {
 	struct purchase_order order = {
 		.act = act,
-		.told = true,
+		.reported = true,
 		.sale_id = slice_of(notice->sale_code),
 		.reference = notice->reference,
 		.amount_minor = notice->amount_minor,

@@ -56,8 +56,9 @@ int read_only_refresh(struct service *service, struct error *error)
 
 int read_only_refuse(const struct service *service, struct error *error)
 {
-	return read_only_is_active(service) ? error_set(error, ERR_UNAVAILABLE, MSG_SERVICE_QUIET, NULL)
-	                                    : OK;
+	return read_only_is_active(service)
+	           ? error_set(error, ERR_UNAVAILABLE, MSG_SERVICE_READ_ONLY, NULL)
+	           : OK;
 }
 
 int64_t read_only_waiting_since(const struct service *service, int64_t since_us)

@@ -30,16 +30,16 @@ int register_submit(struct service *service, struct pending_registration *pendin
 
 void registrations_begin(struct service *service)
 {
-	atomic_fetch_add(&service->registrar->coming, 1);
+	atomic_fetch_add(&service->registrar->open_brackets, 1);
 }
 
 void registrations_end(struct service *service)
 {
 	struct registrar *registrar = service->registrar;
-	int coming = atomic_fetch_sub(&registrar->coming, 1);
-	assert(coming > 0);
+	int open_brackets = atomic_fetch_sub(&registrar->open_brackets, 1);
+	assert(open_brackets > 0);
 	for (unsigned i = 0; i < registrar->count; i++)
-		sequencer_go_on(&registrar->sequencers[i]);
+		sequencer_close_batch(&registrar->sequencers[i]);
 }
 
 int registrar_start(struct service *service, struct registrar **ret, struct error *error)
@@ -81,7 +81,7 @@ void registrar_read_gauges(struct registrar *registrar, struct gauges *ret)
 		pthread_mutex_lock(&sequencer->mutex);
 		ret->queue_length += sequencer->waiting.length;
 		ret->registration_chains_quarantined +=
-			quarantine_count_recent(&sequencer->apart, clock_monotonic_us());
+			quarantine_count_recent(&sequencer->quarantine, clock_monotonic_us());
 		pthread_mutex_unlock(&sequencer->mutex);
 	}
 }

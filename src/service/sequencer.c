@@ -25,8 +25,8 @@ bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pen
 	pending->is_waiting = !refused;
 	if (!refused)
 		fair_queue_add(&sequencer->waiting, &pending->turn, account);
-	if (!refused &&
-	    (sequencer->waiting.length >= GATHERED || atomic_load(&sequencer->registrar->coming) == 0))
+	if (!refused && (sequencer->waiting.length >= GATHERED ||
+	                 atomic_load(&sequencer->registrar->open_brackets) == 0))
 		sequencer->due = true;
 	bool becomes_due = !was_due && sequencer->due;
 	pthread_mutex_unlock(&sequencer->mutex);
@@ -35,7 +35,7 @@ bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pen
 	return !refused;
 }
 
-void sequencer_go_on(struct sequencer *sequencer)
+void sequencer_close_batch(struct sequencer *sequencer)
 {
 	pthread_mutex_lock(&sequencer->mutex);
 	bool becomes_due = !sequencer->due && sequencer->waiting.length > 0;
@@ -57,8 +57,8 @@ static bool belongs(const struct sequencer *sequencer, const struct pending_regi
 	if (item->account == first->account && item->chain == first->chain)
 		return true;
 	return (!sequencer->sharded || item->account == first->account) &&
-	       !quarantine_has(&sequencer->apart, first->account, first->chain) &&
-	       !quarantine_has(&sequencer->apart, item->account, item->chain);
+	       !quarantine_has(&sequencer->quarantine, first->account, first->chain) &&
+	       !quarantine_has(&sequencer->quarantine, item->account, item->chain);
 }
 
 static int compare_numbers(const void *a, const void *b)

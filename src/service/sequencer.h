@@ -25,8 +25,8 @@ struct sequencer {
 	bool stopping;
 	size_t batch_max;
 	bool due; /* the waiting registrations are ready as a batch; implies that there are some */
-	struct quarantine
-		apart; /* quarantined chains, which get separate batches; modified by the thread only */
+	struct quarantine quarantine; /* quarantined chains, which get separate batches; modified by the
+	                                 thread only */
 	/* The current batch, used by the thread only. */
 	size_t count;
 	struct pending_registration *taken[BATCH_MAX];
@@ -37,7 +37,7 @@ struct sequencer {
 struct registrar {
 	struct service *service;
 	atomic_int_fast64_t clock_refused_at_us; /* last refusal, monotonic; 0: none. Any thread */
-	atomic_int coming; /* threads between registrations_begin and registrations_end */
+	atomic_int open_brackets; /* threads between registrations_begin and registrations_end */
 	unsigned count, started;
 	struct sequencer sequencers[];
 };
@@ -51,7 +51,7 @@ void sequencer_stop(struct sequencer *sequencer);
  * capacity left for the account. */
 bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending) MUST_CHECK;
 /* Marks the gathered registrations as a batch, because no more are expected for now. Any thread. */
-void sequencer_go_on(struct sequencer *sequencer);
+void sequencer_close_batch(struct sequencer *sequencer);
 /* Called by the store once it holds the accounts of the batch, whose context is the sequencer
  * (struct registration_batch). Adds registrations that have arrived for these accounts since. */
 void sequencer_grow_batch(struct registration_batch *batch, const int64_t *accounts,

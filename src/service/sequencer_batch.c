@@ -41,7 +41,7 @@ static void quarantine_chain(struct sequencer *sequencer, const struct registrat
 {
 	pthread_mutex_lock(&sequencer->mutex);
 	unsigned failures =
-		quarantine_add(&sequencer->apart, item->account, item->chain, clock_monotonic_us());
+		quarantine_add(&sequencer->quarantine, item->account, item->chain, clock_monotonic_us());
 	pthread_mutex_unlock(&sequencer->mutex);
 	char account[24], chain[24], times[16];
 	snprintf(account, sizeof account, "%lld", (long long)item->account);
@@ -54,10 +54,10 @@ static void quarantine_chain(struct sequencer *sequencer, const struct registrat
 
 static void release_chain(struct sequencer *sequencer, const struct registration *item)
 {
-	if (!quarantine_has(&sequencer->apart, item->account, item->chain))
+	if (!quarantine_has(&sequencer->quarantine, item->account, item->chain))
 		return;
 	pthread_mutex_lock(&sequencer->mutex);
-	quarantine_remove(&sequencer->apart, item->account, item->chain);
+	quarantine_remove(&sequencer->quarantine, item->account, item->chain);
 	pthread_mutex_unlock(&sequencer->mutex);
 	log_info("registration_resumed", "channel_id", item->event ? item->event->channel_id : "");
 }
@@ -67,7 +67,7 @@ static void note_failure(struct sequencer *sequencer, const struct error *error)
 	const struct registration *first = sequencer->items[0];
 	atomic_fetch_add_explicit(&sequencer->registrar->service->counters.batch_failures, 1,
 	                          memory_order_relaxed);
-	if (quarantine_has(&sequencer->apart, first->account, first->chain))
+	if (quarantine_has(&sequencer->quarantine, first->account, first->chain))
 		return; /* logged by quarantine */
 	char number[24];
 	snprintf(number, sizeof number, "%zu", sequencer->count);

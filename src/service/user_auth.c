@@ -79,7 +79,7 @@ int user_auth_read_email(struct slice text, const char *field, char ret[EMAIL_SI
 		email[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 	}
 	if (!fits || !mail_address_usable(email))
-		return error_set(error, ERR_VALIDATION, MSG_PEOPLE_BAD_EMAIL, field, NULL);
+		return error_set(error, ERR_VALIDATION, MSG_USER_BAD_EMAIL, field, NULL);
 	memcpy(ret, email, sizeof email);
 	return OK;
 }
@@ -114,7 +114,7 @@ int user_auth_request_link(struct service *service, struct slice email, enum lan
 	char address[EMAIL_SIZE], network[NETWORK_SIZE];
 	const struct settings *settings = service->settings;
 	if (!user_auth_sends_mail(settings))
-		return error_set(error, ERR_REFUSED, MSG_PEOPLE_NO_MAIL, NULL);
+		return error_set(error, ERR_REFUSED, MSG_USER_NO_MAIL, NULL);
 	int result = user_auth_read_email(email, FIELD("email"), address, error);
 	if (!result && !user_auth_is_secret(asker->browser))
 		result = error_cause(error, ERR_VALIDATION, "the browser has no cookie");
@@ -199,7 +199,7 @@ static int sign_in_values(struct service *service, const struct mail *mail, stru
 	                           .asked = mail->mail_id,
 	                           .now_us = store_now_us(service->store),
 	                           .hourly_max = USER_AUTH_LINKS_PER_HOUR,
-	                           .strangers_max = USER_AUTH_UNKNOWN_PER_HOUR};
+	                           .unknown_networks_max = USER_AUTH_UNKNOWN_PER_HOUR};
 	int result = json_parse(arena, slice_of(mail->values), NULL, &json, error);
 	if (!result && (!json_get_text(json, "browser", &browser) ||
 	                !hex_decode(browser, digest.bytes, sizeof digest.bytes) ||
@@ -313,14 +313,14 @@ int user_auth_redeem_link(struct service *service, struct slice link, struct sli
 {
 	struct start_room room;
 	if (!user_auth_is_secret(link))
-		return error_set(error, ERR_REFUSED, MSG_PEOPLE_BAD_LINK, NULL);
+		return error_set(error, ERR_REFUSED, MSG_USER_BAD_LINK, NULL);
 	struct sha256 digest = digest_of(link);
 	struct sha256 browser_digest = digest_of(browser);
 	prepare_start(service, former, client, &room);
 	int result =
 		store_take_link(service->store, &digest,
 	                    user_auth_is_secret(browser) ? &browser_digest : NULL, &room.start, error);
-	return end_start(result, &room, MSG_PEOPLE_BAD_LINK, ret, error);
+	return end_start(result, &room, MSG_USER_BAD_LINK, ret, error);
 }
 
 /* ---- passkeys ---- */
@@ -380,7 +380,7 @@ int user_auth_add_passkey(struct service *service, const struct session_view *se
 	ARENA_AUTO struct arena arena;
 	char name[USER_AUTH_PASSKEY_NAME_MAX + 1], node[HOST_NAME_MAX + 1];
 	char address[ADDRESS_SHOWN_MAX + 1];
-	arena_init(&arena, ACT_DOCUMENT_MAX);
+	arena_init(&arena, AUDIT_DOCUMENT_MAX);
 	read_node(node);
 	clean_text(credential->name, sizeof name - 1, name);
 	clean_text(client->address, sizeof address - 1, address);
@@ -390,12 +390,12 @@ int user_auth_add_passkey(struct service *service, const struct session_view *se
 	                      .email = session->email,
 	                      .address = address,
 	                      .signed_in_by = session->signed_in_by};
-	const struct audit_authorization standing = {.session_id = session->session_id,
-	                                             .account_id = session->chosen->account_id,
-	                                             .role = role_text(session->chosen->role),
-	                                             .passkey = PASSKEY_UNASKED};
+	const struct audit_authorization authorization = {.session_id = session->session_id,
+	                                                  .account_id = session->chosen->account_id,
+	                                                  .role = role_text(session->chosen->role),
+	                                                  .passkey = PASSKEY_NOT_REQUIRED};
 	struct act act = {
-		.by = &actor, .standing = &standing, .operation = "passkey add", .arena = &arena};
+		.by = &actor, .authorization = &authorization, .operation = "passkey add", .arena = &arena};
 	struct passkey_record given = *credential;
 	struct sha256 digest = digest_of(cookie);
 	memcpy(given.user_id, session->user_id, ID_SIZE);
@@ -420,7 +420,7 @@ int user_auth_sign_in_passkey(struct service *service, const struct passkey_reco
 	struct start_room room;
 	prepare_start(service, former, client, &room);
 	int result = store_use_passkey(service->store, known, sign_count, &room.start, error);
-	return end_start(result, &room, MSG_PEOPLE_BAD_PASSKEY, ret, error);
+	return end_start(result, &room, MSG_USER_BAD_PASSKEY, ret, error);
 }
 
 /* ---- sessions ---- */

@@ -25,7 +25,7 @@ int audit_write_list(struct db_connection *connection, struct act *act, const ch
                      const struct buf *lines, struct error *error)
 {
 	BUF_AUTO struct buf text;
-	buf_init(&text, ACT_DOCUMENT_MAX);
+	buf_init(&text, AUDIT_DOCUMENT_MAX);
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
 	json_begin_array(&writer, name);

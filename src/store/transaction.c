@@ -43,8 +43,8 @@ struct db_connection *begin_write(struct store *store, struct error **error)
 	if (!act->recorded) {
 		db_attach(connection, act);
 		result = audit_begin(connection, act, &cause);
-	} else if (act->standing) {
-		result = authorization_check(connection, act->standing, &cause);
+	} else if (act->authorization) {
+		result = authorization_check(connection, act->authorization, &cause);
 	}
 	if (result)
 		fail(connection, result, &cause, error);

@@ -151,7 +151,7 @@ static void name_signer(X509 *signer, struct list_facts *facts)
 		snprintf(facts->signer, sizeof facts->signer, "%s", (const char *)text);
 	else
 		X509_NAME_oneline(name, facts->signer, sizeof facts->signer);
-	utf8_mend(facts->signer);
+	utf8_replace_invalid(facts->signer);
 	OPENSSL_free(text);
 }
 

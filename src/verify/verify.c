@@ -490,7 +490,7 @@ static int check_all(struct run *run)
 	int result = verify_receipts_load(run);
 	if (!result)
 		result = verify_signers_load(run);
-	bool beside = false;
+	bool has_worker = false;
 	verify_sums_begin(run);
 	/* Containers append their files to the inputs. */
 	for (size_t i = 0; i < run->input_count && !result; i++) {
@@ -505,8 +505,8 @@ static int check_all(struct run *run)
 	if (!result)
 		result = verify_points_plan(run);
 	if (!result)
-		beside = verify_part_worker_begin(run);
-	for (size_t k = beside ? 1 : 0; k < sizeof order / sizeof *order; k++) {
+		has_worker = verify_part_worker_begin(run);
+	for (size_t k = has_worker ? 1 : 0; k < sizeof order / sizeof *order; k++) {
 		for (size_t i = 0; i < run->input_count && !result && !verify_is_stopped(run); i++)
 			if (run->inputs[i].kind == order[k] && !run->inputs[i].unread)
 				result = verify_check_input(run, &run->inputs[i], checks[k]);
@@ -617,7 +617,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		status = list_files(&run);
 	if (status == 0)
 		record_run_findings(&run);
-	assert(!run.beside && !run.sums); /* no thread uses the inputs any more */
+	assert(!run.worker && !run.sums); /* no thread uses the inputs any more */
 	verify_points_free(&run);
 	verify_receipts_free(&run);
 	verify_signers_free(&run);

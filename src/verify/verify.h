@@ -217,7 +217,7 @@ struct verify_options {
 	void *progress_context;
 	/* Use additional threads, of the caller's priority, for content parts, digests and
 	 * decompression. */
-	bool beside;
+	bool use_threads;
 	/* The seals are the caller's own. A seal without an earlier timestamp is then a warning instead
 	 * of unchecked, if the first round of a service may have made it. */
 	bool own_seals;

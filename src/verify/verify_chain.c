@@ -7,7 +7,7 @@
 
 #define FINDINGS_MAX 100 /* findings of VERIFY_WRONG after which the check of a chain ends */
 
-bool chain_is_given_up(const struct chain *chain)
+bool chain_is_abandoned(const struct chain *chain)
 {
 	assert(chain->run->result->wrong >= chain->wrong_before);
 	return chain->run->result->wrong - chain->wrong_before >= FINDINGS_MAX;
@@ -160,7 +160,7 @@ static int walk(struct chain *chain)
 		           chain->segment_seen ? chain->next_segment_sequence
 		                               : chain->range->first_sequence);
 	do
-		result = chain->next_sequence > chain->range->last_sequence || chain_is_given_up(chain)
+		result = chain->next_sequence > chain->range->last_sequence || chain_is_abandoned(chain)
 		             ? 0
 		             : chain_check_event(chain);
 	while (result == 1);
@@ -199,7 +199,7 @@ int verify_chain(const struct chain_input *facts)
 	chain.leaves = calloc(SEGMENT_EVENTS_MAX + 1, sizeof *chain.leaves);
 	chain.config_used = calloc(facts->manifest->config_count + 1, sizeof *chain.config_used);
 	int result = chain.leaves && chain.config_used ? 0 : ERR_NO_MEMORY;
-	const bool ahead = facts->run->options && facts->run->options->beside;
+	const bool ahead = facts->run->options && facts->run->options->use_threads;
 	for (int i = 0; i < STREAM_COUNT && !result; i++)
 		result =
 			line_stream_open(facts->zip, (enum archive_stream)i, ahead, &chain.streams[i], NULL);

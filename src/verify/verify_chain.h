@@ -107,7 +107,7 @@ struct chain {
 };
 
 /* Returns whether the check of this chain ends because of too many findings. */
-bool chain_is_given_up(const struct chain *chain);
+bool chain_is_abandoned(const struct chain *chain);
 /* Formats the line last read of a stream: "events/events-000001.ndjson.gz line 17 member hash".
  * `member` may be NULL. Returns `where`. */
 const char *chain_where(struct chain *chain, enum archive_stream stream, const char *member,

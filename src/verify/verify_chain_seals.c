@@ -168,7 +168,7 @@ static int find_round(struct chain *chain, const char *round_id)
 	for (int skipped = 0;; skipped++) {
 		if (chain->round.usable && strcmp(chain->round.round_id, round_id) == 0)
 			return 1;
-		int result = chain_is_given_up(chain) ? 0 : take_round(chain);
+		int result = chain_is_abandoned(chain) ? 0 : take_round(chain);
 		if (result < 0)
 			return result;
 		if (!result) {
@@ -292,7 +292,7 @@ static int collect(struct chain *chain, const struct seal_document *seal)
 		int result = inside ? chain_check_event(chain) : chain_check_leaf(chain, sequence);
 		if (result < 0)
 			return result;
-		if (!result || chain_is_given_up(chain)) {
+		if (!result || chain_is_abandoned(chain)) {
 			if (inside)
 				chain_wrong_at(chain, STREAM_SEALS, NULL, FINDING_SEGMENT_EVENTS_UNREAD);
 			else
@@ -383,7 +383,7 @@ int verify_read_segment(struct arena *arena, struct slice line, struct buf *scra
 int chain_check_segment(struct chain *chain)
 {
 	struct slice line;
-	int result = chain_is_given_up(chain) ? 0 : chain_next_line(chain, STREAM_SEALS, &line);
+	int result = chain_is_abandoned(chain) ? 0 : chain_next_line(chain, STREAM_SEALS, &line);
 	if (result <= 0)
 		return result;
 	struct error error = {0};

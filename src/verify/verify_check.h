@@ -77,7 +77,7 @@ struct run {
 	struct input **others; /* of no known kind, sorted by digest; verify_existence.c */
 	size_t other_count;
 	struct sums *sums;          /* concurrent computation of the inputs' digests; NULL: not used */
-	struct part_worker *beside; /* concurrent check of the parts; NULL: not used */
+	struct part_worker *worker; /* concurrent check of the parts; NULL: not used */
 	struct arena part_arena;    /* memory of the inputs' members that the concurrent check set */
 	bool development, non_qualified;      /* whether such timestamps were found */
 	uint64_t timestamps_without_accuracy; /* without a stated accuracy */

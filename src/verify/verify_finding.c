@@ -52,8 +52,8 @@ int finding_set_list(struct error *error, int status, enum finding finding, cons
 	name(error, finding);
 	vsnprintf(error->english, sizeof error->english, english, places);
 	vsnprintf(error->spanish, sizeof error->spanish, spanish, again);
-	utf8_mend(error->english);
-	utf8_mend(error->spanish);
+	utf8_replace_invalid(error->english);
+	utf8_replace_invalid(error->spanish);
 	snprintf(error->cause, sizeof error->cause, "%s", error->english);
 	return status;
 }

@@ -73,7 +73,7 @@ int chain_read_objects(struct chain *chain)
 		result = take_object(chain, line, &error);
 		if (result < 0)
 			result = chain_record_error(chain, STREAM_VALIDATION, result, &error);
-		if (result < 0 || chain_is_given_up(chain))
+		if (result < 0 || chain_is_abandoned(chain))
 			return result;
 		result = chain_next_line(chain, STREAM_VALIDATION, &line);
 	}

@@ -32,85 +32,85 @@ struct part_worker {
 
 static int check_cancelled(void *context, const char *path, uint64_t done, uint64_t total)
 {
-	const struct part_worker *beside = context;
-	return atomic_load(&beside->cancelled) ? ERR_UNAVAILABLE : 0;
+	const struct part_worker *worker = context;
+	return atomic_load(&worker->cancelled) ? ERR_UNAVAILABLE : 0;
 }
 
-static void note_checked(struct part_worker *beside, size_t count)
+static void note_checked(struct part_worker *worker, size_t count)
 {
-	pthread_mutex_lock(&beside->mutex);
-	assert(count >= beside->checked && count <= beside->run.input_count);
-	beside->checked = count;
-	pthread_cond_signal(&beside->changed);
-	pthread_mutex_unlock(&beside->mutex);
+	pthread_mutex_lock(&worker->mutex);
+	assert(count >= worker->checked && count <= worker->run.input_count);
+	worker->checked = count;
+	pthread_cond_signal(&worker->changed);
+	pthread_mutex_unlock(&worker->mutex);
 }
 
 static void *check(void *argument)
 {
-	struct part_worker *beside = argument;
+	struct part_worker *worker = argument;
 	int status = 0;
-	struct run *run = &beside->run;
+	struct run *run = &worker->run;
 	for (size_t i = 0; i < run->input_count && !status && !verify_is_stopped(run); i++) {
 		if (run->inputs[i].kind == INPUT_PART && !run->inputs[i].unread)
 			status = verify_check_input(run, &run->inputs[i], verify_part);
-		note_checked(beside, i + 1);
+		note_checked(worker, i + 1);
 	}
-	beside->status = status;
-	note_checked(beside, beside->run.input_count);
+	worker->status = status;
+	note_checked(worker, worker->run.input_count);
 	return NULL;
 }
 
 /* ---- the caller's thread ---- */
 
-static void part_worker_free(struct part_worker *beside)
+static void part_worker_free(struct part_worker *worker)
 {
-	arena_free(&beside->result.arena);
-	arena_free(&beside->run.arena);
-	pthread_cond_destroy(&beside->changed);
-	pthread_mutex_destroy(&beside->mutex);
-	free(beside);
+	arena_free(&worker->result.arena);
+	arena_free(&worker->run.arena);
+	pthread_cond_destroy(&worker->changed);
+	pthread_mutex_destroy(&worker->mutex);
+	free(worker);
 }
 
 bool verify_part_worker_begin(struct run *run)
 {
-	assert(!run->beside);
+	assert(!run->worker);
 	bool any = false;
 	for (size_t i = 0; i < run->input_count; i++)
 		any |= run->inputs[i].kind == INPUT_PART;
-	struct part_worker *beside =
-		any && run->options && run->options->beside ? calloc(1, sizeof *beside) : NULL;
-	if (!beside)
+	struct part_worker *worker =
+		any && run->options && run->options->use_threads ? calloc(1, sizeof *worker) : NULL;
+	if (!worker)
 		return false;
-	beside->options = *run->options;
-	beside->options.progress = check_cancelled;
-	beside->options.progress_context = beside;
-	beside->run = (struct run){
-		.result = &beside->result,
-		.options = &beside->options,
+	worker->options = *run->options;
+	worker->options.progress = check_cancelled;
+	worker->options.progress_context = worker;
+	worker->run = (struct run){
+		.result = &worker->result,
+		.options = &worker->options,
 		.inputs = run->inputs,
 		.input_count = run->input_count,
 	};
-	beside->last_before = run->result->last;
-	arena_init(&beside->result.arena, RESULT_ARENA_MAX);
-	arena_init(&beside->run.arena, RUN_ARENA_MAX);
-	pthread_mutex_init(&beside->mutex, NULL);
-	pthread_cond_init(&beside->changed, NULL);
-	if (pthread_create(&beside->thread, NULL, check, beside) != 0) {
-		part_worker_free(beside);
+	worker->last_before = run->result->last;
+	arena_init(&worker->result.arena, RESULT_ARENA_MAX);
+	arena_init(&worker->run.arena, RUN_ARENA_MAX);
+	pthread_mutex_init(&worker->mutex, NULL);
+	pthread_cond_init(&worker->changed, NULL);
+	if (pthread_create(&worker->thread, NULL, check, worker) != 0) {
+		part_worker_free(worker);
 		return false;
 	}
-	run->beside = beside;
+	run->worker = worker;
 	return true;
 }
 
-static bool wait_briefly(struct part_worker *beside, size_t place)
+static bool wait_briefly(struct part_worker *worker, size_t place)
 {
 	const int64_t until_us = clock_monotonic_us() + WAIT_US;
-	pthread_mutex_lock(&beside->mutex);
-	if (beside->checked <= place)
-		(void)thread_wait_until(&beside->changed, &beside->mutex, until_us);
-	bool checked = beside->checked > place;
-	pthread_mutex_unlock(&beside->mutex);
+	pthread_mutex_lock(&worker->mutex);
+	if (worker->checked <= place)
+		(void)thread_wait_until(&worker->changed, &worker->mutex, until_us);
+	bool checked = worker->checked > place;
+	pthread_mutex_unlock(&worker->mutex);
 	return checked;
 }
 
@@ -119,16 +119,16 @@ int verify_part_worker_wait(struct run *run, const struct input *input)
 	size_t place = (size_t)(input - run->inputs);
 	assert(input >= run->inputs && place < run->input_count);
 	int result = 0;
-	while (run->beside && !result && !wait_briefly(run->beside, place))
+	while (run->worker && !result && !wait_briefly(run->worker, place))
 		result = verify_progress(run, input->path, run->progress_done, run->progress_total);
 	return result;
 }
 
 /* Inserts the findings of the thread at their position, up to the limit of stored findings. */
-static int merge(struct verify_result *to, const struct part_worker *beside)
+static int merge(struct verify_result *to, const struct part_worker *worker)
 {
-	const struct verify_result *from = &beside->result;
-	struct verify_finding **at = beside->last_before ? &beside->last_before->next : &to->first;
+	const struct verify_result *from = &worker->result;
+	struct verify_finding **at = worker->last_before ? &worker->last_before->next : &to->first;
 	for (const struct verify_finding *found = from->first; found; found = found->next) {
 		struct verify_finding *copy = arena_alloc(&to->arena, sizeof *copy);
 		if (!copy)
@@ -165,22 +165,22 @@ static int merge(struct verify_result *to, const struct part_worker *beside)
 
 int verify_part_worker_end(struct run *run, int status)
 {
-	struct part_worker *beside = run->beside;
-	if (!beside)
+	struct part_worker *worker = run->worker;
+	if (!worker)
 		return status;
 	for (size_t i = run->input_count; i > 0 && !status; i--)
 		if (run->inputs[i - 1].kind == INPUT_PART)
 			status = verify_part_worker_wait(run, &run->inputs[i - 1]);
-	atomic_store(&beside->cancelled, status != 0);
-	pthread_join(beside->thread, NULL);
-	assert(beside->checked == run->input_count);
-	run->beside = NULL;
+	atomic_store(&worker->cancelled, status != 0);
+	pthread_join(worker->thread, NULL);
+	assert(worker->checked == run->input_count);
+	run->worker = NULL;
 	if (!status)
-		status = beside->status;
+		status = worker->status;
 	if (!status)
-		status = merge(run->result, beside);
-	run->part_arena = beside->run.arena; /* memory of the inputs' members */
-	beside->run.arena = (struct arena){0};
-	part_worker_free(beside);
+		status = merge(run->result, worker);
+	run->part_arena = worker->run.arena; /* memory of the inputs' members */
+	worker->run.arena = (struct arena){0};
+	part_worker_free(worker);
 	return status;
 }

@@ -133,7 +133,7 @@ int chain_read_renewals(struct chain *chain)
 		result = take_stamp(chain, line, &error);
 		if (result < 0)
 			result = chain_record_error(chain, STREAM_RENEWALS, result, &error);
-		if (result < 0 || chain_is_given_up(chain))
+		if (result < 0 || chain_is_abandoned(chain))
 			return result;
 		result = chain_next_line(chain, STREAM_RENEWALS, &line);
 	}

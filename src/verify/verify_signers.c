@@ -41,7 +41,7 @@ static bool is_asked_for(const struct run *run, const struct sha256 *sha256)
 
 /* ---- one list ---- */
 
-static const char *use_text(enum signer_activate_key use)
+static const char *use_text(enum signer_use use)
 {
 	return use == SIGNER_USE_TOO_EARLY ? "was not yet in force" : "was no longer in force";
 }
@@ -62,7 +62,7 @@ static int check_itself(const struct read_list *read, struct error *error)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "the certificate of its signer, %s, is not on the list",
 		                   facts->signer.name);
-	enum signer_activate_key use = signer_list_judge(own, facts->timestamp.gen_time_us);
+	enum signer_use use = signer_list_judge(own, facts->timestamp.gen_time_us);
 	return use == SIGNER_USE_IN_FORCE
 	           ? OK
 	           : error_cause(error, ERR_INVALID_EVIDENCE,
@@ -272,7 +272,7 @@ static void judge_use(struct run *run, const struct signer_list_item *item, cons
                       const char *where, int64_t signed_us)
 {
 	char from[TIME_TEXT_SIZE], until[TIME_TEXT_SIZE], signed_at[TIME_TEXT_SIZE];
-	enum signer_activate_key use = signer_list_judge(item, signed_us);
+	enum signer_use use = signer_list_judge(item, signed_us);
 	time_format(item->used_from_us, from);
 	if (item->used_until_us != TIME_NONE)
 		time_format(item->used_until_us, until);

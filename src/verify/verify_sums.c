@@ -66,7 +66,7 @@ static void sums_free(struct sums *sums)
 void verify_sums_begin(struct run *run)
 {
 	const size_t count = run->input_count;
-	if (!run->options || !run->options->beside || count < 2)
+	if (!run->options || !run->options->use_threads || count < 2)
 		return;
 	struct sums *sums = calloc(1, sizeof *sums);
 	if (!sums)

@@ -149,7 +149,7 @@ TEST_CASE_ON(a_user_has_a_role_in_each_of_several_accounts, struct fixture *fixt
 	invite(fixture, fixture->other_id, "ana@example.org", ROLE_READER);
 	assert_int_equal(invite_as(fixture, fixture->other_id, "ana@example.org", ROLE_OWNER, 0),
 	                 ERR_REFUSED);
-	assert_int_equal(fixture->error.message, MSG_STORE_USER_THERE);
+	assert_int_equal(fixture->error.message, MSG_STORE_USER_EXISTS);
 	assert_int_equal(invite_as(fixture, "acc_unknown", "ana@example.org", ROLE_OWNER, 0),
 	                 ERR_NOT_FOUND);
 	sign_in(fixture, "ana@example.org", "c");
@@ -250,7 +250,7 @@ static int ask_as(struct fixture *fixture, const char *email, const struct reque
 	                           .expires_at_us = LATER,
 	                           .network = request->network,
 	                           .hourly_max = 2,
-	                           .strangers_max = 4};
+	                           .unknown_networks_max = 4};
 	return store_make_link(fixture->sample.store, &grant, NULL);
 }
 
@@ -342,33 +342,33 @@ TEST_CASE_ON(strangers_fill_no_queue, struct fixture *fixture)
 	                                    .now_us = NOW};
 	assert_int_equal(link_for(fixture, "ana@example.org", "first", NULL, 0), OK);
 	assert_int_equal(store_take_link(fixture->sample.store, &link, NULL, &start, NULL), OK);
-	for (; made < ASKED_OF_NETWORK_MAX; made++)
+	for (; made < SIGN_IN_MAILS_OF_NETWORK_MAX; made++)
 		assert_int_equal(ask_mail(fixture, "ana@example.org", false, NULL), OK);
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, NULL), ERR_REFUSED);
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, "other"), ERR_REFUSED);
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, "kept"), OK);
 	assert_int_equal(ask_mail(fixture, "ana@example.org", true, NULL), OK);
 	/* Other networks still have room, and networks in which the user signed in have more. */
-	for (made += 2; made < ASKED_OF_ADDRESS_MAX; made++) {
+	for (made += 2; made < SIGN_IN_MAILS_OF_ADDRESS_MAX; made++) {
 		snprintf(email, sizeof email, "192.0.3.%d", made);
 		assert_int_equal(ask_mail_from(fixture, "ana@example.org", false, NULL, email), OK);
 	}
 	assert_int_equal(ask_mail_from(fixture, "ana@example.org", false, NULL, "192.0.3.1"),
 	                 ERR_REFUSED);
-	for (int i = 0; i < ASKED_OF_NETWORK_MAX; i++, made++)
+	for (int i = 0; i < SIGN_IN_MAILS_OF_NETWORK_MAX; i++, made++)
 		assert_int_equal(ask_mail_from(fixture, "ana@example.org", false, NULL, "198.51.100.7"),
 		                 OK);
 	assert_int_equal(ask_mail_from(fixture, "ana@example.org", false, NULL, "198.51.100.7"),
 	                 ERR_REFUSED);
 	/* Mails for other addresses are still accepted until the total limit is reached. */
-	for (; made < ASKED_WAITING_MAX; made++) {
+	for (; made < SIGN_IN_MAILS_MAX; made++) {
 		snprintf(email, sizeof email, "%d@example.org", made);
 		assert_int_equal(ask_mail(fixture, email, false, "kept"), OK);
 	}
 	assert_int_equal(ask_mail(fixture, "eva@example.org", false, "kept"), ERR_REFUSED);
 	/* Users have the same capacity again, which is also limited. */
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, "kept"), OK);
-	for (made++; made < 2 * ASKED_WAITING_MAX; made++)
+	for (made++; made < 2 * SIGN_IN_MAILS_MAX; made++)
 		assert_int_equal(ask_mail(fixture, "ana@example.org", true, NULL), OK);
 	assert_int_equal(ask_mail(fixture, "ana@example.org", true, NULL), ERR_UNAVAILABLE);
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, NULL), ERR_REFUSED);
@@ -721,9 +721,9 @@ static void *remove_other(void *argument)
 	                      .user_id = owner->session.user_id,
 	                      .email = owner->session.email,
 	                      .address = "192.0.2.1"};
-	struct audit_authorization standing = {
+	struct audit_authorization authorization = {
 		.session_id = owner->session.session_id, .account_id = account_id, .role = "owner"};
-	struct act act = {.by = &actor, .standing = &standing};
+	struct act act = {.by = &actor, .authorization = &authorization};
 	if (owner->start)
 		pthread_barrier_wait(owner->start);
 	owner->result = change_urgently(owner->store, &act, account_id, owner->other,
@@ -800,11 +800,11 @@ TEST_CASE_ON(who_was_removed_meanwhile_revokes_no_key, struct fixture *fixture)
 	                      .user_id = ana.session.user_id,
 	                      .email = ana.session.email,
 	                      .address = "192.0.2.1"};
-	struct audit_authorization standing = {.session_id = ana.session.session_id,
-	                                       .account_id = fixture->sample.account_id,
-	                                       .role = "owner"};
+	struct audit_authorization authorization = {.session_id = ana.session.session_id,
+	                                            .account_id = fixture->sample.account_id,
+	                                            .role = "owner"};
 	struct act act = {.by = &actor,
-	                  .standing = &standing,
+	                  .authorization = &authorization,
 	                  .operation = "key revoke",
 	                  .arena = &fixture->arena,
 	                  .urgent = true};
@@ -834,11 +834,11 @@ TEST_CASE_ON(who_was_removed_meanwhile_goes_on_with_nothing, struct fixture *fix
 	                      .user_id = ana.session.user_id,
 	                      .email = ana.session.email,
 	                      .address = "192.0.2.1"};
-	struct audit_authorization standing = {.session_id = ana.session.session_id,
-	                                       .account_id = fixture->sample.account_id,
-	                                       .role = "owner"};
+	struct audit_authorization authorization = {.session_id = ana.session.session_id,
+	                                            .account_id = fixture->sample.account_id,
+	                                            .role = "owner"};
 	struct act act = {.by = &actor,
-	                  .standing = &standing,
+	                  .authorization = &authorization,
 	                  .operation = "webhook replay",
 	                  .arena = &fixture->arena};
 	struct store *acting = store_audited(store, &act);
@@ -1063,7 +1063,7 @@ static bool says(const struct audit_record *act, const char *words)
 	return memmem(act->document.data, act->document.size, words, strlen(words)) != NULL;
 }
 
-TEST_CASE_ON(coming_in_and_going_out_are_acts, struct fixture *fixture)
+TEST_CASE_ON(signing_in_and_out_is_audited, struct fixture *fixture)
 {
 	const char *here = fixture->sample.account_id, *there = fixture->other_id;
 	struct audit_record *acts;

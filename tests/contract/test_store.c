@@ -575,7 +575,7 @@ TEST_CASE_ON(a_backup_goes_on, struct fixture *fixture)
 	char copy[128], damaged[160];
 	struct sample other = fixture->sample;
 	struct db *source = fixture->sample.store->db;
-	char mark_text[QUIET_MARK_SIZE];
+	char mark_text[COPY_MARK_SIZE];
 	const struct db_mark mark = copy_mark("brought back", 5, mark_text);
 	struct quiet quiet;
 	snprintf(copy, sizeof copy, "%s/%s", fixture->sample.directory, db_backup_name(source));

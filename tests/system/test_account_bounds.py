@@ -146,7 +146,7 @@ def test_a_setting_reaches_those_without_a_bound_of_their_own(start):
     service.ask_socket("key create", channel=channel.id, mode="live")
 
 
-def test_a_changed_bound_is_an_act(bounded):
+def test_a_changed_bound_is_audited(bounded):
     account = bounded.new_account()
     bounded.admin("account", "set", account, "--account-rate", "9", "--channels", "8", "--keys", "7",
                   "--certifications-per-day", "6")

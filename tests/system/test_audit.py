@@ -227,7 +227,7 @@ def under_other_accounts(which):
             "UPDATE moved SET account = -account; INSERT INTO acts SELECT * FROM moved; DROP TABLE moved")
 
 
-def test_a_changed_or_missing_act_is_found(tmp_path):
+def test_a_changed_or_missing_audit_record_is_found(tmp_path):
     service = Service(tmp_path)
     with contextlib.ExitStack() as ending:
         ending.callback(service.discard)

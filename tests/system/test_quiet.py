@@ -77,7 +77,7 @@ def nothing_was_sent(outside, channel):
     assert event["timestamp"]["type"] == "pending", event
 
 
-def expect_quiet(copy, channel, outside):
+def expect_read_only(copy, channel, outside):
     status, text = copy.monitor("/readyz")
     assert status == 503 and not json.loads(text)["ready"]
     assert any("store wake" in reason for reason in json.loads(text)["reasons"]), text
@@ -112,7 +112,7 @@ def test_a_restored_copy_sends_nothing_until_it_is_woken(start, tmp_path):
         copy.start()
         try:
             channel = Client(copy, prepared.live_key["key"])
-            expect_quiet(copy, channel, outside)
+            expect_read_only(copy, channel, outside)
             told = copy.admin("store", "wake", "--dry-run")
             assert told["quiet"] and told["due"] == {
                 "notices": 1, "mails": 1, "payments": 1, "certifications": 0}

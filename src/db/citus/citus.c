@@ -100,7 +100,7 @@ static struct db_connection *take_registrar(struct db *base, unsigned number, in
 	return &citus_route(citus_db(base)->routes[number], coordinator, account)->base;
 }
 
-static struct db_connection *beside(struct db_connection *base)
+static struct db_connection *side_connection(struct db_connection *base)
 {
 	struct pg_connection *connection = pg_connection(base);
 	return connection->use == PG_SHARD ? &citus_connection(connection)->coordinator->base : base;
@@ -188,7 +188,7 @@ void citus_judge_shard(struct pg_connection *connection, const PGresult *row, in
 		        where);
 }
 
-static void keep_to_shard(struct db_connection *base, int64_t account)
+static void restrict_to_shard(struct db_connection *base, int64_t account)
 {
 	struct pg_connection *connection = pg_connection(base);
 	struct citus_connection *own = citus_connection(connection);
@@ -279,10 +279,10 @@ const struct db_driver citus_driver = {
 	.is_unreachable = citus_is_account_unreachable,
 	.has_unreachable = citus_has_unreachable,
 	.take_registrar = take_registrar,
-	.beside = beside,
+	.side_connection = side_connection,
 	.give = give,
 	.begin = begin,
-	.keep_to_shard = keep_to_shard,
+	.restrict_to_shard = restrict_to_shard,
 	.commit = commit,
 	.run = run,
 };

@@ -66,7 +66,7 @@ struct citus_queried_server {
 	struct citus_question trial; /* a test commit */
 };
 
-/* `mutex` serializes queries; `away_mutex` protects only the names. */
+/* `mutex` serializes queries; `unreachable_mutex` protects only the names. */
 struct citus_shard_query {
 	pthread_mutex_t mutex;
 	struct pg_connection *lister;
@@ -77,9 +77,9 @@ struct citus_shard_query {
 	struct citus_queried_server servers[DB_SHARD_SERVERS_MAX];
 	size_t server_count;
 	struct buf text; /* text of a query */
-	pthread_mutex_t away_mutex;
+	pthread_mutex_t unreachable_mutex;
 	char away[DB_SHARD_SERVERS_MAX][128];
-	atomic_size_t away_count;
+	atomic_size_t unreachable_count;
 	atomic_bool doubted; /* it is in doubt whether all servers commit */
 };
 

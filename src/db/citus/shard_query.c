@@ -47,7 +47,7 @@ static const char question_query[] =
 void citus_shard_query_init(struct citus_db *db)
 {
 	pthread_mutex_init(&db->shards.mutex, NULL);
-	pthread_mutex_init(&db->shards.away_mutex, NULL);
+	pthread_mutex_init(&db->shards.unreachable_mutex, NULL);
 	buf_init(&db->shards.text, QUESTION_MAX);
 }
 
@@ -62,7 +62,7 @@ void citus_shard_query_free(struct citus_db *db)
 	free(queries->items);
 	buf_free(&queries->text);
 	pthread_mutex_destroy(&queries->mutex);
-	pthread_mutex_destroy(&queries->away_mutex);
+	pthread_mutex_destroy(&queries->unreachable_mutex);
 }
 
 /* ---- list of shards ---- */
@@ -314,13 +314,13 @@ static void read_result(struct citus_shard_query *queries, struct citus_queried_
 static void report_unreachable(struct citus_shard_query *queries)
 {
 	assert(queries->server_count <= DB_SHARD_SERVERS_MAX);
-	pthread_mutex_lock(&queries->away_mutex);
+	pthread_mutex_lock(&queries->unreachable_mutex);
 	size_t count = 0;
 	for (size_t i = 0; i < queries->server_count; i++)
 		if (queries->servers[i].listed && queries->servers[i].away)
 			memcpy(queries->away[count++], queries->servers[i].name, sizeof *queries->away);
-	atomic_store(&queries->away_count, count);
-	pthread_mutex_unlock(&queries->away_mutex);
+	atomic_store(&queries->unreachable_count, count);
+	pthread_mutex_unlock(&queries->unreachable_mutex);
 }
 
 static int ask_all(struct citus_shard_query *queries, const char *const *parts, size_t count,
@@ -374,10 +374,10 @@ bool citus_is_unreachable(struct citus_db *db, struct slice name)
 {
 	struct citus_shard_query *queries = &db->shards;
 	bool found = false;
-	pthread_mutex_lock(&queries->away_mutex);
-	for (size_t i = 0; i < atomic_load(&queries->away_count); i++)
+	pthread_mutex_lock(&queries->unreachable_mutex);
+	for (size_t i = 0; i < atomic_load(&queries->unreachable_count); i++)
 		found = found || slice_is(name, queries->away[i]);
-	pthread_mutex_unlock(&queries->away_mutex);
+	pthread_mutex_unlock(&queries->unreachable_mutex);
 	return found;
 }
 
@@ -388,7 +388,7 @@ void citus_doubt_servers(struct citus_db *db)
 
 bool citus_has_unreachable(const struct db *base)
 {
-	return atomic_load(&((const struct citus_db *)base)->shards.away_count) > 0;
+	return atomic_load(&((const struct citus_db *)base)->shards.unreachable_count) > 0;
 }
 
 bool citus_is_account_unreachable(struct db_connection *base, int64_t account)

@@ -252,7 +252,7 @@ int pg_restore(const struct db_options *options, const char *path, const struct 
 
 /* Returns the number of standbys that a commit waits for, from synchronous_standby_names: "" 0, "a,
  * b" 1, "2 (a, b, c)", "FIRST 2 (…)", "ANY 2 (…)". */
-unsigned pg_standbys_waited_for(const char *names);
+unsigned pg_count_awaited_standbys(const char *names);
 extern const char pg_replica_query[];   /* within the transaction */
 extern const char pg_committed_query[]; /* after its COMMIT */
 /* The number of these standbys and their maximum lag in bytes and in microseconds. */

@@ -13,7 +13,7 @@ static const char *skip_space(const char *text)
 	return text;
 }
 
-unsigned pg_standbys_waited_for(const char *names)
+unsigned pg_count_awaited_standbys(const char *names)
 {
 	names = skip_space(names);
 	if (*names == '\0')
@@ -65,7 +65,7 @@ void pg_judge_replicas_at(struct pg_connection *connection, const PGresult *row,
 {
 	unsigned wanted = pg_db(connection->base.db)->require_replicas;
 	const char *names = PQgetvalue(row, 0, STANDBY_NAMES);
-	unsigned waited_for = pg_standbys_waited_for(names);
+	unsigned waited_for = pg_count_awaited_standbys(names);
 	unsigned present = count_of(row, PRESENT);
 	if (!is_text(row, SYNCHRONOUS_COMMIT, "on") &&
 	    !is_text(row, SYNCHRONOUS_COMMIT, "remote_apply"))

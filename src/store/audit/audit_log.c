@@ -180,7 +180,7 @@ static int check_day(struct db_connection *connection, const struct act *act, st
 		return result;
 	char most[24];
 	snprintf(most, sizeof most, "%" PRId64, act->most_of_day);
-	return error_set(error, ERR_FULL, MSG_STORE_ACTS_DAY, most, NULL);
+	return error_set(error, ERR_FULL, MSG_STORE_DAILY_CHANGES, most, NULL);
 }
 
 /* On the primary only: the audit record, which is written afterwards, waits for a standby. */
@@ -204,11 +204,11 @@ int store_authorize_operation(struct store *acting, struct error *error)
 {
 	struct act *act = acting->act;
 	int result = OK;
-	if (act->standing) {
+	if (act->authorization) {
 		struct db_connection *connection = begin_read(acting, &error);
-		result = end_read(connection, authorization_check(connection, act->standing, error));
+		result = end_read(connection, authorization_check(connection, act->authorization, error));
 	}
-	act->standing = NULL;
+	act->authorization = NULL;
 	if (!result && act->form)
 		result = claim_form(acting, act, error);
 	act->most_of_day = 0;
@@ -230,7 +230,7 @@ static void add_made(struct db_connection *connection, const char *name, const c
                      int64_t number)
 {
 	struct act *act = db_attached(connection);
-	if (!act || act->made_count == ACT_MADE_MAX)
+	if (!act || act->made_count == AUDIT_CREATED_MAX)
 		return;
 	act->made[act->made_count].name = name;
 	store_copy_id(act->made[act->made_count].id, slice_of(id));
@@ -358,7 +358,8 @@ static int read_subjects(struct db_connection *connection, struct act *act,
 
 int audit_begin(struct db_connection *connection, struct act *act, struct error *error)
 {
-	int result = act->standing ? authorization_check(connection, act->standing, error) : OK;
+	int result =
+		act->authorization ? authorization_check(connection, act->authorization, error) : OK;
 	act->made_count = act->account_count = 0;
 	act->settled = false;
 	if (!result)
@@ -368,7 +369,7 @@ int audit_begin(struct db_connection *connection, struct act *act, struct error 
 	act->account = act->before->account;
 	/* Fails early while the account's server is unavailable, because the record could not be
 	 * written there. */
-	if (!result && act->account && !act->beside)
+	if (!result && act->account && !act->is_secondary)
 		result = db_check_reachable(connection, act->account, error);
 	if (!result && act->form && !act->failed)
 		result = form_check(connection, act->account, act->form, error);
@@ -378,10 +379,10 @@ int audit_begin(struct db_connection *connection, struct act *act, struct error 
 int audit_settle_authorization(struct db_connection *connection, struct error *error)
 {
 	struct act *act = db_attached(connection);
-	if (!act || !act->standing)
+	if (!act || !act->authorization)
 		return OK;
 	act->settled = true;
-	return authorization_check(connection, act->standing, error);
+	return authorization_check(connection, act->authorization, error);
 }
 
 int audit_on_user_accounts(struct db_connection *connection, const char *user_id, bool worked_in,
@@ -511,8 +512,8 @@ static int make_document(struct act *act, const struct audit_values *after, int6
 {
 	BUF_AUTO struct buf arguments;
 	BUF_AUTO struct buf text;
-	buf_init(&arguments, ACT_DOCUMENT_MAX);
-	buf_init(&text, ACT_DOCUMENT_MAX);
+	buf_init(&arguments, AUDIT_DOCUMENT_MAX);
+	buf_init(&text, AUDIT_DOCUMENT_MAX);
 	if (act->arguments)
 		json_canonical(act->arguments, &arguments);
 	else
@@ -591,7 +592,7 @@ static int append(struct db_connection *connection, struct act *act,
                   const struct audit_values *after, int64_t *ret_inserted, struct error *error)
 {
 	BUF_AUTO struct buf document;
-	buf_init(&document, ACT_DOCUMENT_MAX);
+	buf_init(&document, AUDIT_DOCUMENT_MAX);
 	struct chain_end end;
 	int result = read_end(connection, act, &end, error);
 	if (result)
@@ -631,15 +632,15 @@ int audit_write(struct db_connection *connection, struct act *act, struct error 
 {
 	struct audit_values after = {0};
 	int result = act->failed;
-	if (!result && act->standing && !act->settled)
-		result = authorization_check(connection, act->standing, error);
+	if (!result && act->authorization && !act->settled)
+		result = authorization_check(connection, act->authorization, error);
 	if (!result)
 		result = read_subjects(connection, act, &after, error);
 	act->account = act->before->account ? act->before->account : after.account;
 	const int64_t named = act->account;
 	const int64_t *accounts = act->account_count ? act->accounts : &named;
 	size_t left = act->account_count ? act->account_count : 1;
-	if (!result && !act->beside)
+	if (!result && !act->is_secondary)
 		db_bind_to_shard(connection, accounts[0]);
 	while (!result && left > 0)
 		result = append_to_account(connection, act, accounts[--left], &after, error);

@@ -41,8 +41,8 @@
 #include "base/json.h"
 #include "store/store.h"
 
-#define ACT_MADE_MAX 4
-#define ACT_DOCUMENT_MAX ((size_t)256 * 1024)
+#define AUDIT_CREATED_MAX 4
+#define AUDIT_DOCUMENT_MAX ((size_t)256 * 1024)
 
 struct actor {
 	int64_t uid;
@@ -61,9 +61,9 @@ struct actor {
 struct audit_authorization {
 	const char *session_id, *account_id, *role;
 	enum {
-		PASSKEY_ASKED,
+		PASSKEY_REQUIRED,
 		PASSKEY_IF_ANY, /* required only if the user has a passkey */
-		PASSKEY_UNASKED
+		PASSKEY_NOT_REQUIRED
 	} passkey;
 };
 
@@ -98,7 +98,7 @@ struct act {
 	/* Checked in the transaction before any change, and again before the commit or before a change
 	 * that may remove the user's own authorization. In an operation of several transactions it is
 	 * checked at the beginning of each. NULL: an operation of the operator. */
-	const struct audit_authorization *standing;
+	const struct audit_authorization *authorization;
 	struct submitted_form *form; /* NULL: not sent with a form */
 	const char *operation;
 	struct json *arguments; /* an object, or NULL; is converted to canonical form */
@@ -112,7 +112,7 @@ struct act {
 	int64_t most_of_day;
 	/* A second record of the same transaction: the other one decides on which server the commit is
 	 * confirmed. */
-	bool beside;
+	bool is_secondary;
 	enum audit_outcome outcome;
 
 	bool recorded; /* its row is committed */
@@ -131,7 +131,7 @@ struct act {
 		const char *name;
 		char id[ID_SIZE]; /* empty: it is a number */
 		int64_t number;
-	} made[ACT_MADE_MAX];
+	} made[AUDIT_CREATED_MAX];
 	size_t made_count;
 };
 

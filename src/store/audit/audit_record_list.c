@@ -23,7 +23,7 @@ static int find_place(struct db_connection *connection, struct slice act_id, str
 	if (found)
 		*ret = (struct place){db_integer(row.query, 0), db_integer(row.query, 1),
 		                      db_integer(row.query, 2)};
-	return row_end(&row, found, MSG_STORE_NO_ACT, act_id, error);
+	return row_end(&row, found, MSG_STORE_NO_AUDIT_RECORD, act_id, error);
 }
 
 /* Audit records with their segment and its round. */
@@ -137,7 +137,8 @@ int store_get_audit_record(struct store *store, struct slice act_id, struct aren
 	struct audit_record record = {0};
 	if (found)
 		read_record(&row, &record);
-	int result = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACT, act_id, error));
+	int result =
+		end_read(connection, row_end(&row, found, MSG_STORE_NO_AUDIT_RECORD, act_id, error));
 	if (!result)
 		*ret = record;
 	return result;

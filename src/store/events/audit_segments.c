@@ -74,7 +74,7 @@ int store_list_unsealed_audit_records(struct store *store, int64_t after_account
 {
 	struct work_accounts of;
 	*ret_count = 0;
-	int result = shard_work_find(store, WORK_ACTS, &of, error);
+	int result = shard_work_find(store, WORK_AUDIT_LOG, &of, error);
 	if (!result && !work_is_empty(&of))
 		result = list_unsealed_records(store, after_account, after_chain, limit, &of, ret_chains,
 		                               ret_count, error);

@@ -581,7 +581,7 @@ static int take_from_tree(struct client_refs *refs, struct db_connection *connec
 	result = ended ? ended : result;
 	if (!result && taken > 0)
 		result = delete_from_tree(connection, &last, error);
-	refs->felled = !result && taken < max;
+	refs->tree_emptied = !result && taken < max;
 	return result;
 }
 
@@ -679,7 +679,7 @@ static void swap_entries(struct client_refs *refs)
 static void forget_transaction(struct client_refs *refs)
 {
 	refs->added.count = 0;
-	refs->emptied = refs->turned = refs->felled = false;
+	refs->emptied = refs->turned = refs->tree_emptied = false;
 	refs->cleared_next = refs->cleared;
 	if (refs->takes)
 		pthread_mutex_unlock(&refs->taking);
@@ -703,7 +703,7 @@ void client_refs_committed(struct client_refs *refs)
 	}
 	if (refs->turned)
 		swap_entries(refs);
-	if (refs->felled)
+	if (refs->tree_emptied)
 		atomic_store(&refs->tree_left, false);
 	pthread_mutex_unlock(&refs->lock);
 	refs->cleared = refs->cleared_next;

@@ -47,7 +47,7 @@ struct client_refs {
 	bool emptied; /* the other table was emptied */
 	bool turned;  /* the two tables are exchanged */
 	size_t cleared_next;
-	bool felled; /* the tree is empty */
+	bool tree_emptied; /* the tree is empty */
 	/* The index is being rebuilt from events, up to a position. Until it is complete, other threads
 	 * find and add nothing. */
 	struct client_refs_shape shape;

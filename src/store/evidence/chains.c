@@ -27,7 +27,7 @@ static int list_waiting(struct store *store, int64_t now_us, size_t limit, struc
 		ret_items[count] = (struct evidence_queue_entry){
 			.account = db_integer(query, 0),
 			.certification = db_integer(query, 1),
-			.anew = !slice_is(db_text(query, 2), "digest"),
+			.starts_record = !slice_is(db_text(query, 2), "digest"),
 			.attempts = db_integer(query, 3),
 		};
 		store_copy_id(ret_items[count].certification_id, db_text(query, 4));

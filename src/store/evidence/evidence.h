@@ -102,7 +102,7 @@ int store_get_archive_timestamp(struct store *store, int64_t stamp, struct arena
 /* ---- tokens registered for renewal ---- */
 
 /* Returns the last round whose tokens are registered for renewal; 0: none. */
-int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct error *error)
+int store_last_registered_round(struct store *store, int64_t *ret_round, struct error *error)
 	MUST_CHECK;
 /* Registers tokens for renewal, durably. Tokens that are already registered are not changed. */
 int store_register_tokens(struct store *store, const struct renewable_token *tokens, size_t count,
@@ -137,7 +137,7 @@ int store_give_up_tokens(struct store *store, int64_t ended_us, int64_t now_us, 
 struct evidence_queue_entry {
 	int64_t account, certification;
 	char certification_id[ID_SIZE];
-	bool anew; /* a new record is started, rather than another chain of the last record */
+	bool starts_record; /* a new record is started, rather than another chain of the last record */
 	int64_t attempts;
 };
 /* Lists at most `limit` due entries of the queue, the oldest first. */

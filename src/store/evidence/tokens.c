@@ -46,7 +46,7 @@ int store_register_tokens(struct store *store, const struct renewable_token *tok
 	return end_write(connection, result, error);
 }
 
-int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct error *error)
+int store_last_registered_round(struct store *store, int64_t *ret_round, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =

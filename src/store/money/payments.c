@@ -49,7 +49,7 @@ static int has_open_refund(struct money *money, int64_t purchase, bool *ret, str
 	return db_end(query, error);
 }
 
-int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_us,
+int store_request_refund(struct store *store, struct slice sale_id, int64_t now_us,
                          struct error *error)
 {
 	struct money money;
@@ -294,7 +294,7 @@ static int end_payment(struct money *money, const struct payment *payment, const
 		return result;
 	bool charge = payment->action == PAYMENT_CHARGE;
 	if (ended->end == PAYMENT_END_DONE) {
-		enum purchase_act act = charge ? PURCHASE_PAY : PURCHASE_REFUND;
+		enum purchase_action act = charge ? PURCHASE_PAY : PURCHASE_REFUND;
 		return step_purchase(money, &row, purchase_step(row.state, act, true), outcome, error);
 	}
 	if (charge)

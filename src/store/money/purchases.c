@@ -400,7 +400,7 @@ static int refuse(struct money *money, const struct purchase_order *order,
 	if (!step.allowed)
 		return error_set(error, ERR_REFUSED, MSG_STORE_SALE_STATE, row->sale_id,
 		                 purchase_state_text(row->state), NULL);
-	if (order->told) {
+	if (order->reported) {
 		if (order->act == PURCHASE_PAY && step.credits > 0 &&
 		    (order->amount_minor < row->amount_minor + row->tax_minor ||
 		     !slice_is(order->currency, currency_text(row->currency))))
@@ -431,7 +431,7 @@ static int keep_reference(struct money *money, const struct purchase_row *row,
 static bool is_of_another_payment(const struct purchase_order *order,
                                   const struct purchase_row *row)
 {
-	return order->told && order->act != PURCHASE_PAY && row->reference && order->reference &&
+	return order->reported && order->act != PURCHASE_PAY && row->reference && order->reference &&
 	       strcmp(row->reference, order->reference) != 0;
 }
 
@@ -445,13 +445,13 @@ static int act(struct money *money, const struct purchase_order *order,
 		?: read_purchase_row(money, number, &row, error);
 	if (result)
 		return result;
-	struct purchase_step step = purchase_step(row.state, order->act, order->told);
+	struct purchase_step step = purchase_step(row.state, order->act, order->reported);
 	if (is_of_another_payment(order, &row))
 		step = (struct purchase_step){true, row.state, 0};
 	result =
 		refuse(money, order, &row, step, error) ?: step_purchase(money, &row, step, ret, error);
 	/* A later payment of a refunded purchase keeps the reference of the first. */
-	if (!result && ret->changed && order->told)
+	if (!result && ret->changed && order->reported)
 		result = keep_reference(money, &row, order->reference, error);
 	if (!result && row.state != PURCHASE_PENDING)
 		result =

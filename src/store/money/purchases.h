@@ -68,10 +68,10 @@ int store_set_payment_url(struct store *store, struct slice sale_id, const char 
 
 /* ---- changes of state ---- */
 
-/* A request of an operator or, with `told`, a report of the payment provider. */
+/* A request of an operator or, with `reported`, a report of the payment provider. */
 struct purchase_order {
-	enum purchase_act act;
-	bool told;
+	enum purchase_action act;
+	bool reported;
 	struct slice sale_id;
 	const char
 		*reference; /* told: the provider's identifier of the payment; used when sale_id is empty */
@@ -120,7 +120,7 @@ struct payment {
 
 /* Requests a refund through the provider: creates a payment with action PAYMENT_GIVE_BACK. Returns
  * ERR_REFUSED unless the purchase is paid, and OK when a refund is already in progress. */
-int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_us,
+int store_request_refund(struct store *store, struct slice sale_id, int64_t now_us,
                          struct error *error) MUST_CHECK;
 
 /* Leases to `holder`, until now_us + lease_us, the payment of this provider that has been due

@@ -10,14 +10,14 @@
 #define WOKEN "woken"   /* time in microseconds */
 #define COPIED "copied" /* time in microseconds: quiet.copied_us */
 
-static void read_text(struct db_query *query, char text[QUIET_MARK_SIZE])
+static void read_text(struct db_query *query, char text[COPY_MARK_SIZE])
 {
-	snprintf(text, QUIET_MARK_SIZE, "%.*s", (int)db_text(query, 0).size, db_text(query, 0).data);
+	snprintf(text, COPY_MARK_SIZE, "%.*s", (int)db_text(query, 0).size, db_text(query, 0).data);
 }
 
 static int read_mark(struct db_query *query, struct quiet *quiet, struct error *error)
 {
-	char text[QUIET_MARK_SIZE] = "";
+	char text[COPY_MARK_SIZE] = "";
 	char *reason = text;
 	quiet->is = db_step(query);
 	if (quiet->is)
@@ -29,7 +29,7 @@ static int read_mark(struct db_query *query, struct quiet *quiet, struct error *
 
 static int read_time(struct db_query *query, int64_t *ret, struct error *error)
 {
-	char text[QUIET_MARK_SIZE] = "";
+	char text[COPY_MARK_SIZE] = "";
 	if (db_step(query))
 		read_text(query, text);
 	*ret = strtoll(text, NULL, 10);
@@ -92,16 +92,16 @@ int store_get_copy_state(struct store *store, struct quiet *ret, struct error *e
 	return result;
 }
 
-struct db_mark copy_mark(const char *reason, int64_t now_us, char text[QUIET_MARK_SIZE])
+struct db_mark copy_mark(const char *reason, int64_t now_us, char text[COPY_MARK_SIZE])
 {
-	snprintf(text, QUIET_MARK_SIZE, "%" PRId64 "%s%s", now_us, reason ? " " : "",
+	snprintf(text, COPY_MARK_SIZE, "%" PRId64 "%s%s", now_us, reason ? " " : "",
 	         reason ? reason : "");
 	return (struct db_mark){reason ? QUIET : WOKEN, text};
 }
 
 int store_mark_copy(struct store *store, const char *reason, int64_t now_us, struct error *error)
 {
-	char text[QUIET_MARK_SIZE];
+	char text[COPY_MARK_SIZE];
 	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings (name, value) VALUES ('" QUIET "', $1)"
@@ -113,7 +113,7 @@ int store_mark_copy(struct store *store, const char *reason, int64_t now_us, str
 static int write_time(struct db_connection *connection, const char *name, int64_t time_us,
                       struct error *error)
 {
-	char text[QUIET_MARK_SIZE];
+	char text[COPY_MARK_SIZE];
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, $2)"
 	                         " ON CONFLICT (name) DO UPDATE SET value = excluded.value");

@@ -6,12 +6,12 @@
 
 #include "store/store.h"
 
-#define QUIET_REASON_MAX 200 /* bytes */
+#define COPY_REASON_MAX 200 /* bytes */
 
 struct quiet {
 	bool is;
 	int64_t since_us;
-	char reason[QUIET_REASON_MAX + 1];
+	char reason[COPY_REASON_MAX + 1];
 	int64_t woken_us; /* when it was last resumed, which may have been as a copy; 0: never */
 	/* The earliest time since which it may have been a copy with a history that differs from the
 	 * original: when it became a read-only copy before it was first resumed. 0: never resumed. */
@@ -23,8 +23,8 @@ int store_mark_copy(struct store *store, const char *reason, int64_t now_us, str
 	MUST_CHECK;
 /* Returns the mark for a store that is being restored (db_restore). `reason` NULL: it is resumed at
  * once. `text` belongs to the caller and holds the value of the mark. */
-#define QUIET_MARK_SIZE (24 + QUIET_REASON_MAX + 1)
-struct db_mark copy_mark(const char *reason, int64_t now_us, char text[QUIET_MARK_SIZE]);
+#define COPY_MARK_SIZE (24 + COPY_REASON_MAX + 1)
+struct db_mark copy_mark(const char *reason, int64_t now_us, char text[COPY_MARK_SIZE]);
 /* Resumes the store. Records the time (`woken_us`) and, the first time, since when it was a copy
  * (`copied_us`). */
 int store_resume_copy(struct store *store, int64_t now_us, struct error *error) MUST_CHECK;

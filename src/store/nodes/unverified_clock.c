@@ -41,7 +41,7 @@ int store_begin_unverified_clock(struct store *store, struct error *error)
 {
 	struct unverified_clock found;
 	int result = store_get_unverified_clock(store, &found, error);
-	if (result || found.goes_on)
+	if (result || found.is_open)
 		return result;
 	return write_value(store,
 	                   "INSERT INTO settings (name, value) VALUES ('" NAME "', $1)"
@@ -54,7 +54,7 @@ int store_end_unverified_clock(struct store *store, int64_t until_us, struct err
 	struct unverified_clock found;
 	char value[VALUE_SIZE];
 	int result = store_get_unverified_clock(store, &found, error);
-	if (result || !found.goes_on)
+	if (result || !found.is_open)
 		return result;
 	snprintf(value, sizeof value, "%" PRId64, until_us);
 	return write_value(

@@ -9,7 +9,7 @@
 
 struct unverified_clock {
 	bool is;          /* there is such a period */
-	bool goes_on;     /* it has not ended, so it concerns all pending events */
+	bool is_open;     /* it has not ended, so it concerns all pending events */
 	int64_t until_us; /* else events received until this time */
 };
 int store_get_unverified_clock(struct store *store, struct unverified_clock *ret,

@@ -9,6 +9,7 @@
  * rights does not wait for the operation. Returns ERR_FORBIDDEN when the session has ended or the
  * role differs, and ERR_PASSKEY when the account now requires a passkey. */
 int authorization_check(struct db_connection *connection,
-                        const struct audit_authorization *standing, struct error *error) MUST_CHECK;
+                        const struct audit_authorization *authorization, struct error *error)
+	MUST_CHECK;
 
 #endif

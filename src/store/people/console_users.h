@@ -78,16 +78,16 @@ struct link_grant {
 	const char *network;        /* network of the request; NULL: none */
 	int64_t now_us;
 	int64_t expires_at_us;
-	int64_t hourly_max;    /* requests, each counted once, with all its retries; 0: no limit */
-	int64_t strangers_max; /* limit for unknown networks; 0: no limit */
+	int64_t hourly_max; /* requests, each counted once, with all its retries; 0: no limit */
+	int64_t unknown_networks_max; /* limit for unknown networks; 0: no limit */
 };
 /* Creates a link. With the operator, the audit record is written for each account of the user,
  * because the link gives access to all of them. Returns ERR_NOT_FOUND when no user with a role has
  * that address. Returns ERR_REFUSED when hourly_max links were created in the last hour; requests
  * in open sessions are counted separately, and per network also those of browsers in which the user
- * has signed in before and those of other browsers. Also returns ERR_REFUSED when strangers_max
- * links of one of these kinds were created, from any networks, and the user has never signed in
- * from this network. */
+ * has signed in before and those of other browsers. Also returns ERR_REFUSED when
+ * unknown_networks_max links of one of these kinds were created, from any networks, and the user
+ * has never signed in from this network. */
 int store_make_link(struct store *store, const struct link_grant *grant, struct error *error)
 	MUST_CHECK;
 struct link_request {
@@ -99,9 +99,9 @@ struct link_request {
 	const char *network;        /* also in `values` as the text "network"; NULL: none */
 	int64_t now_us;
 };
-#define ASKED_WAITING_MAX 1000  /* mails, for all addresses */
-#define ASKED_OF_NETWORK_MAX 5  /* strangers' mails for one address from one network */
-#define ASKED_OF_ADDRESS_MAX 20 /* strangers' mails for one address */
+#define SIGN_IN_MAILS_MAX 1000          /* mails, for all addresses */
+#define SIGN_IN_MAILS_OF_NETWORK_MAX 5  /* strangers' mails for one address from one network */
+#define SIGN_IN_MAILS_OF_ADDRESS_MAX 20 /* strangers' mails for one address */
 /* Queues a sign-in mail, whether or not the address belongs to a user. A stranger's request is one
  * outside a session of the user and from a browser in which the user has not signed in before.
  * Returns ERR_REFUSED for a stranger's request when too many mails are queued: in all, for that

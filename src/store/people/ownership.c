@@ -26,7 +26,7 @@ static const struct {
 	/* The identifier of an event contains that of its channel after the prefix. */
 	{"event", MSG_STORE_NO_EVENT,
      HELD_BY("channels", "t.channel_id = 'chn_' || substr(CAST($1 AS TEXT), 5, 16)")},
-	{"act", MSG_STORE_NO_ACT, HELD("acts", "act_id")},
+	{"act", MSG_STORE_NO_AUDIT_RECORD, HELD("acts", "act_id")},
 	{"pack", MSG_STORE_NO_PACK,
      "SELECT 1 FROM packs t JOIN accounts a ON a.account = t.account WHERE t.pack_id = $1"
      " AND a.account_id = $2 UNION ALL SELECT 1 FROM packs WHERE pack_id = $1 AND account = 0",

@@ -143,7 +143,8 @@ static int check_passkey_owed(struct db_connection *connection, const char *user
 	shard_work_bind(query, &of);
 	bool owes = db_step(query);
 	int result = db_end(query, error);
-	return !result && owes ? error_set(error, ERR_PASSKEY, MSG_PEOPLE_OTHER_PASSKEY, NULL) : result;
+	return !result && owes ? error_set(error, ERR_PASSKEY, MSG_USER_PASSKEY_REQUIRED, NULL)
+	                       : result;
 }
 
 #define SIGNED_IN_BY_SIZE 32
@@ -180,7 +181,7 @@ static int insert_passkey(struct db_connection *connection, const struct passkey
 	int64_t made = 0;
 	result = db_execute(query, &made, error);
 	if (!result && !made)
-		result = error_set(error, ERR_REFUSED, MSG_STORE_PASSKEY_THERE, NULL);
+		result = error_set(error, ERR_REFUSED, MSG_STORE_PASSKEY_EXISTS, NULL);
 	return result;
 }
 

@@ -46,13 +46,13 @@ int session_audit_write(struct db_connection *connection, const struct session_a
                         struct error *error)
 {
 	ARENA_AUTO struct arena arena;
-	arena_init(&arena, ACT_DOCUMENT_MAX);
+	arena_init(&arena, AUDIT_DOCUMENT_MAX);
 	struct actor actor = {.via = "console", .node = what->node, .address = what->address};
 	struct act act = {.by = &actor,
 	                  .operation = what->operation,
 	                  .arena = &arena,
 	                  .urgent = what->urgent,
-	                  .beside = what->beside};
+	                  .is_secondary = what->is_secondary};
 	const char *session_id = NULL;
 	int result = read_user(connection, what->cookie, &arena, &actor, &session_id, error);
 	if (result == ERR_NOT_FOUND)

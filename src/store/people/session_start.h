@@ -16,7 +16,7 @@ struct session_audit {
 	const char *operation;
 	const struct sha256 *cookie;
 	const char *address, *node;
-	bool urgent, beside; /* as in struct act */
+	bool urgent, is_secondary; /* as in struct act */
 };
 /* Adds the audit record to the caller's transaction, in the account that is chosen in the session.
  * Writes nothing when the user was deleted. */

@@ -50,7 +50,7 @@ static int end_former(struct db_connection *connection, const struct session_sta
 	                                  .cookie = start->former,
 	                                  .address = start->address,
 	                                  .node = start->node,
-	                                  .beside = true};
+	                                  .is_secondary = true};
 	return result || !ended ? result : session_audit_write(connection, &act, error);
 }
 

@@ -54,11 +54,11 @@ static int check_room(struct db_connection *connection, const struct link_reques
 	result = db_end(query, error);
 	if (result)
 		return result;
-	bool full = waiting >= ASKED_WAITING_MAX || of_network >= ASKED_OF_NETWORK_MAX ||
-	            (requester == REQUESTER_STRANGE && of_address >= ASKED_OF_ADDRESS_MAX);
+	bool full = waiting >= SIGN_IN_MAILS_MAX || of_network >= SIGN_IN_MAILS_OF_NETWORK_MAX ||
+	            (requester == REQUESTER_STRANGE && of_address >= SIGN_IN_MAILS_OF_ADDRESS_MAX);
 	if (requester != REQUESTER_KNOWN && full)
 		return error_cause(error, ERR_REFUSED, "too many e-mails are queued");
-	if (waiting >= 2 * ASKED_WAITING_MAX)
+	if (waiting >= 2 * SIGN_IN_MAILS_MAX)
 		return error_cause(error, ERR_UNAVAILABLE, "too many e-mails are queued");
 	return OK;
 }
@@ -129,7 +129,8 @@ static int check_rate(struct db_connection *connection, const struct link_grant 
 	int64_t made_anywhere = counted ? db_integer(query, 1) : 0;
 	bool near = counted && db_integer(query, 2) > 0;
 	int result = db_end(query, error);
-	bool many = anywhere && !near && grant->strangers_max && made_anywhere >= grant->strangers_max;
+	bool many = anywhere && !near && grant->unknown_networks_max &&
+	            made_anywhere >= grant->unknown_networks_max;
 	if (!result && (made >= grant->hourly_max || many))
 		result = error_cause(error, ERR_REFUSED, "too many links were requested for the user");
 	return result;

@@ -114,7 +114,7 @@ static int make_membership(struct db_connection *connection, const struct invita
 	int64_t made = 0;
 	int result = db_execute(query, &made, error);
 	if (!result && !made)
-		result = error_set(error, ERR_REFUSED, MSG_STORE_USER_THERE, invitation->email, NULL);
+		result = error_set(error, ERR_REFUSED, MSG_STORE_USER_EXISTS, invitation->email, NULL);
 	return result;
 }
 

@@ -13,7 +13,7 @@
 #define ACCOUNTS_OF(rows) "SELECT DISTINCT account FROM " rows DB_PART_ACCOUNTS
 static const char *const parts[WORK_KINDS] = {
 	[WORK_UNSEALED] = ACCOUNTS_OF("{unsealed_chains}"),
-	[WORK_ACTS] = ACCOUNTS_OF("{unsealed_acts}"),
+	[WORK_AUDIT_LOG] = ACCOUNTS_OF("{unsealed_acts}"),
 	[WORK_CERTIFICATIONS] = ACCOUNTS_OF("{certifications} WHERE status = 'processing'"),
 	[WORK_EVIDENCE] = ACCOUNTS_OF("{evidence_queue}"),
 	[WORK_DELIVERIES] = ACCOUNTS_OF("{webhook_endpoints} WHERE next_at IS NOT NULL"),

@@ -10,7 +10,7 @@
 
 enum work {
 	WORK_UNSEALED,       /* chains with events that are in no segment */
-	WORK_ACTS,           /* audit records that are in no segment */
+	WORK_AUDIT_LOG,      /* audit records that are in no segment */
 	WORK_CERTIFICATIONS, /* in processing */
 	WORK_EVIDENCE,       /* documents queued for an archive timestamp */
 	WORK_DELIVERIES,

@@ -174,7 +174,7 @@ static void assert_came_of_it(const struct json *act, const char *made, const ch
 	assert_true(!outcome || slice_is(text, outcome));
 }
 
-TEST_CASE_ON(its_act_says_what_came_of_it, struct office *office)
+TEST_CASE_ON(its_audit_record_states_the_result, struct office *office)
 {
 	ARENA_AUTO struct arena arena = {.limit = (size_t)1 << 20};
 	BUF_AUTO struct buf answer = {.limit = 8192};

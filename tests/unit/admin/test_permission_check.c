@@ -579,7 +579,7 @@ static void begin_session(struct fixture *fixture)
 	                     role_text(fixture->membership.role), fixture->own.account_id));
 }
 
-TEST_CASE_ON(an_act_says_which_user_did_it, struct fixture *fixture)
+TEST_CASE_ON(an_audit_record_names_its_user, struct fixture *fixture)
 {
 	struct admin_caller caller;
 	struct slice text;

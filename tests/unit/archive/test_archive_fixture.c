@@ -650,12 +650,12 @@ static void find_second_verifier(const struct fixture *fixture, char log[FIXTURE
 }
 
 bool fixture_agrees(const struct fixture *fixture, const char *path,
-                    const struct fixture_archive *parts, const char *beside)
+                    const struct fixture_archive *parts, const char *other_path)
 {
 	char log[FIXTURE_PATH_SIZE];
 	find_second_verifier(fixture, log);
 	fprintf(second_verifier.questions, "--trust %s %s %s %s", fixture->trust,
-	        beside ? "--beside" : "", beside ? beside : "", path);
+	        other_path ? "--beside" : "", other_path ? other_path : "", path);
 	for (size_t i = 0; parts && i < parts->part_count; i++)
 		fprintf(second_verifier.questions, " %s", parts->part_paths[i]);
 	return second_verdict(log, true);
@@ -723,10 +723,10 @@ void fixture_verify(const char *const *paths, size_t count, const struct trust_r
                     struct verify_result *ret_result)
 {
 	struct error error = {0};
-	const struct verify_options beside = {.beside = true};
+	const struct verify_options options = {.use_threads = true};
 	struct verify_result again;
 	if (verify_paths(paths, count, roots, NULL, ret_result, &error) ||
-	    verify_paths(paths, count, roots, &beside, &again, &error))
+	    verify_paths(paths, count, roots, &options, &again, &error))
 		fail_msg("verify_paths: %s", error.cause);
 	assert_same(ret_result, &again);
 	verify_result_free(&again);

@@ -132,7 +132,7 @@ void fixture_write(const char *path, struct slice content);
  * (NULL: none). CONSTANCIA_CHECK_ARCHIVE names its script; its process serves until fixture_close.
  */
 bool fixture_agrees(const struct fixture *fixture, const char *path,
-                    const struct fixture_archive *parts, const char *beside);
+                    const struct fixture_archive *parts, const char *other_path);
 /* The same without roots: only integrity. */
 bool fixture_agrees_without_roots(const struct fixture *fixture, const char *path);
 /* Follows README.txt of the archive with the fixture's roots. Its last line, whose first word gives

@@ -61,14 +61,14 @@ TEST_CASE(test_bounded)
 TEST_CASE(test_give_back)
 {
 	struct rate_limiter *limiter = rate_limiter_create(64);
-	rate_give_back(limiter, 5, 2); /* a bucket that does not exist */
+	rate_return(limiter, 5, 2); /* a bucket that does not exist */
 	assert_int_equal(rate_take(limiter, 5, 1, 2, 1000).remaining, 1);
 	assert_int_equal(rate_take(limiter, 5, 1, 2, 1000).remaining, 0);
 	assert_false(rate_take(limiter, 5, 1, 2, 1000).allowed);
-	rate_give_back(limiter, 5, 2);
+	rate_return(limiter, 5, 2);
 	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
 	for (int i = 0; i < 9; i++)
-		rate_give_back(limiter, 5, 2); /* never more than the capacity */
+		rate_return(limiter, 5, 2); /* never more than the capacity */
 	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
 	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
 	assert_false(rate_take(limiter, 5, 1, 2, 1000).allowed);

@@ -65,7 +65,7 @@ TEST_CASE(test_mended)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char text[16];
 		strcpy(text, rows[i][0]);
-		utf8_mend(text);
+		utf8_replace_invalid(text);
 		assert_string_equal(text, rows[i][1]);
 	}
 }

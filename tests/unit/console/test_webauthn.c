@@ -198,7 +198,7 @@ static int verify_it(const struct handed *handed, const struct webauthn_credenti
 
 static void expect_refused(int result, const struct error *error, const char *why)
 {
-	if (result != ERR_REFUSED || error->message != MSG_PEOPLE_BAD_PASSKEY ||
+	if (result != ERR_REFUSED || error->message != MSG_USER_BAD_PASSKEY ||
 	    !strstr(error->cause, why))
 		fail_msg("%d, %s: expected %s", result, error->cause, why);
 }
@@ -470,7 +470,7 @@ TEST_CASE(whom_passkeys_are_for)
 		struct webauthn_party read;
 		struct error error = {0};
 		assert_int_equal(webauthn_party_read(bad[i], &read, &error), ERR_REFUSED);
-		assert_int_equal(error.message, MSG_PEOPLE_NO_PASSKEYS);
+		assert_int_equal(error.message, MSG_USER_NO_PASSKEYS);
 	}
 }
 

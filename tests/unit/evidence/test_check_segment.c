@@ -18,7 +18,7 @@ static struct {
 	void (*round)(struct round_record *round);
 	void (*hashes)(struct sha256 *hashes, size_t count);
 	int segment_result, round_result, hashes_result;
-	void (*beside)(void); /* called once, when a segment has been read */
+	void (*run_once)(void); /* called once, when a segment has been read */
 } altered;
 static int second_result = ERR_NOT_FOUND; /* result of reading a second timestamp */
 
@@ -45,10 +45,10 @@ int __wrap_store_get_segment(struct store *store, int64_t account, int64_t chain
 		result = __real_store_get_segment(store, account, chain, number, arena, ret, error);
 	if (!result && altered.segment)
 		altered.segment(ret);
-	void (*beside)(void) = altered.beside;
-	altered.beside = NULL;
-	if (beside)
-		beside();
+	void (*run_once)(void) = altered.run_once;
+	altered.run_once = NULL;
+	if (run_once)
+		run_once();
 	return result;
 }
 
@@ -217,13 +217,13 @@ TEST_CASE(what_is_taken_back_beside_is_no_fault)
 	struct checked_segment before = {0};
 	struct error error;
 	assert_int_equal(check(&first, 2, &before), OK);
-	altered.beside = take_back;
+	altered.run_once = take_back;
 	assert_int_equal(check_of(&first, 3, &before, &error), ERR_NOT_FOUND);
 	office_stage(&office);
-	altered.beside = replace;
+	altered.run_once = replace;
 	assert_int_equal(check(&first, 3, &before), OK);
 	assert_int_equal(check(&second, 3, &before), OK);
-	altered.beside = lose_the_block;
+	altered.run_once = lose_the_block;
 	expect_fault(&first, 3, "it is missing in the block in which it is staged");
 	take_back();
 	office_stage(&office);
@@ -411,9 +411,9 @@ static void have_path(struct segment_record *segment)
 	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
 	struct segment_record other;
 	bool is_first = segment->chain == first.live_chain;
-	const struct sample *beside = is_first ? &second : &first;
-	assert_int_equal(__real_store_get_segment(office.service.store, beside->account,
-	                                          beside->live_chain, segment->number, &arena, &other,
+	const struct sample *run_once = is_first ? &second : &first;
+	assert_int_equal(__real_store_get_segment(office.service.store, run_once->account,
+	                                          run_once->live_chain, segment->number, &arena, &other,
 	                                          NULL),
 	                 OK);
 	sibling = other.root;

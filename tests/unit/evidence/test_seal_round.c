@@ -407,7 +407,7 @@ TEST_CASE(seals_tell_of_a_clock_that_was_not_compared)
 
 	register_at(0, until_us + US_PER_SECOND);
 	assert_int_equal(store_get_unverified_clock(store, &unverified_clock, &error), OK);
-	assert_true(unverified_clock.is && !unverified_clock.goes_on &&
+	assert_true(unverified_clock.is && !unverified_clock.is_open &&
 	            unverified_clock.until_us == until_us);
 	seal_all();
 	expect_clock_source(0, 4, "ntp_adjtime");
@@ -421,19 +421,19 @@ TEST_CASE(a_time_without_comparison_begins_and_ends)
 	struct unverified_clock found;
 	assert_int_equal(store_end_unverified_clock(store, 5, &error), OK);
 	assert_int_equal(store_get_unverified_clock(store, &found, &error), OK);
-	assert_false(found.is || found.goes_on);
+	assert_false(found.is || found.is_open);
 	for (int64_t until_us = 7; until_us < 9; until_us++) {
 		for (int i = 0; i < 2; i++) {
 			assert_int_equal(store_begin_unverified_clock(store, &error), OK);
 			assert_int_equal(store_get_unverified_clock(store, &found, &error), OK);
-			assert_true(found.is && found.goes_on);
+			assert_true(found.is && found.is_open);
 		}
 		assert_int_equal(store_forget_unverified_clock(store, until_us - 1, &error), OK);
 		assert_int_equal(store_end_unverified_clock(store, until_us, &error), OK);
 		assert_int_equal(store_end_unverified_clock(store, 20, &error), OK);
 		assert_int_equal(store_forget_unverified_clock(store, 20, &error), OK);
 		assert_int_equal(store_get_unverified_clock(store, &found, &error), OK);
-		assert_true(found.is && !found.goes_on && found.until_us == until_us);
+		assert_true(found.is && !found.is_open && found.until_us == until_us);
 	}
 }
 

@@ -130,7 +130,7 @@ static int connect_from(const char *text)
 static bool comes(void)
 {
 	pthread_mutex_lock(&harness.server->bodies_lock);
-	bool some = harness.server->coming;
+	bool some = harness.server->newest_upload;
 	pthread_mutex_unlock(&harness.server->bodies_lock);
 	return some;
 }

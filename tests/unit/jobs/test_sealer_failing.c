@@ -60,14 +60,14 @@ static void in_turn(unsigned kinds, bool blames)
 		if (sealed() != registered && sealed() != before)
 			fail_msg("call %d, %s: sealed %d", at, failed ? failed : "none", (int)sealed());
 		assert_false(atomic_load(&office.service.store_rolled_back));
-		if (sealer.sealing.apart.count && !blames)
+		if (sealer.sealing.quarantine.count && !blames)
 			fail_msg("call %d, %s: the chain is blamed", at, failed ? failed : "none");
-		for (size_t i = 0; i < sealer.sealing.apart.count; i++)
-			sealer.sealing.apart.chains[i].failed_at_us -= 3600 * US_PER_SECOND;
+		for (size_t i = 0; i < sealer.sealing.quarantine.count; i++)
+			sealer.sealing.quarantine.chains[i].failed_at_us -= 3600 * US_PER_SECOND;
 		run();
 		if (sealed() != registered)
 			fail_msg("call %d, %s: not sealed afterwards", at, failed ? failed : "none");
-		assert_int_equal(sealer.sealing.apart.count, 0);
+		assert_int_equal(sealer.sealing.quarantine.count, 0);
 		if (!failed)
 			break;
 	}

@@ -8,7 +8,7 @@
 static struct office office;
 static struct watcher watcher;
 static struct error error;
-static sem_t asked, answers, told;
+static sem_t asked, answers, logged;
 static _Atomic int64_t ahead_us; /* of the clock that measures how long it hangs */
 
 int64_t __real_clock_monotonic_us(void);
@@ -33,7 +33,7 @@ void __wrap_readiness_log(struct service *service, struct readiness *ret)
 	(void)ret;
 	struct observation seen = watch_get_observation(service);
 	if (seen.store == ERR_UNAVAILABLE && strstr(seen.store_cause, "the store does not respond"))
-		sem_post(&told);
+		sem_post(&logged);
 }
 
 TEST_CASE(it_is_told_while_it_hangs)
@@ -42,7 +42,7 @@ TEST_CASE(it_is_told_while_it_hangs)
 	sem_wait(&asked);
 	assert_int_equal(watch_get_observation(&office.service).store, OK);
 	atomic_store(&ahead_us, WATCH_ANSWER_LATE_US + US_PER_SECOND);
-	sem_wait(&told);
+	sem_wait(&logged);
 	for (int i = 0; i < 100; i++)
 		sem_post(&answers);
 	watcher_stop(&watcher);
@@ -53,7 +53,7 @@ static int set_up(void **state)
 {
 	sem_init(&asked, 0, 0);
 	sem_init(&answers, 0, 0);
-	sem_init(&told, 0, 0);
+	sem_init(&logged, 0, 0);
 	office_open(&office, MODALITY_HASH_ONLY, 1000);
 	return 0;
 }

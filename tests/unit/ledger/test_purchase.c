@@ -209,7 +209,7 @@ TEST_CASE(an_operator_is_held_to_the_table)
 	for (int from = 0; from < 6; from++)
 		for (int act = 0; act < 5; act++) {
 			struct purchase_step step =
-				purchase_step((enum purchase_state)from, (enum purchase_act)act, false);
+				purchase_step((enum purchase_state)from, (enum purchase_action)act, false);
 			const struct purchase_step *wanted = &by_operator[from][act];
 			assert_int_equal(step.allowed, wanted->allowed);
 			assert_int_equal(step.to, wanted->allowed ? wanted->to : (unsigned)from);
@@ -230,7 +230,7 @@ TEST_CASE(the_order_of_notices_does_not_matter)
 		bool told_paid = false, told_back = false;
 		int credits = 0;
 		while ((paid && !told_paid) || (back && !told_back) || rand() % 3) {
-			enum purchase_act act = rand() % 2 && back ? PURCHASE_REVERT : PURCHASE_PAY;
+			enum purchase_action act = rand() % 2 && back ? PURCHASE_REVERT : PURCHASE_PAY;
 			if (act == PURCHASE_PAY && !paid)
 				break;
 			struct purchase_step step = purchase_step(now, act, true);

@@ -155,12 +155,12 @@ static int verify(struct slice token, const char *known, struct buf *complete,
                   struct timestamp_facts *facts, struct error *error)
 {
 	BUF_AUTO struct buf roots = {.limit = 65536};
-	BUF_AUTO struct buf beside = {.limit = 65536};
+	BUF_AUTO struct buf known_path = {.limit = 65536};
 
 	scratch_read("root.pem", &roots);
 	if (known)
-		read_der(known, &beside);
-	struct timestamp_path path = {.known = buf_slice(&beside), .complete = complete};
+		read_der(known, &known_path);
+	struct timestamp_path path = {.known = buf_slice(&known_path), .complete = complete};
 	return timestamp_verify_token_path(token, &imprint, buf_slice(&roots), &path, facts, error);
 }
 

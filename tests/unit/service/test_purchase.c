@@ -262,7 +262,7 @@ TEST_CASE(a_refund_takes_its_credits_once)
 		work();
 		end_as("nothing yet", at, PURCHASE_PAID, 13, true);
 		assert_int_equal(store_switch_topup(sample.store, slice_of(account_id), false, &error), OK);
-		assert_int_equal(store_ask_for_refund(sample.store, slice_of(the_purchase().sale_id),
+		assert_int_equal(store_request_refund(sample.store, slice_of(the_purchase().sale_id),
 		                                      store_now_us(sample.store), &error),
 		                 OK);
 		ANSWERS(PAYMENT_UNKNOWN, PAYMENT_PAID);
@@ -316,7 +316,7 @@ TEST_CASE(each_answer_to_a_refund_has_its_end)
 		ANSWERS(PAYMENT_PAID);
 		work();
 		assert_int_equal(store_switch_topup(sample.store, slice_of(account_id), false, &error), OK);
-		assert_int_equal(store_ask_for_refund(sample.store, slice_of(the_purchase().sale_id),
+		assert_int_equal(store_request_refund(sample.store, slice_of(the_purchase().sale_id),
 		                                      store_now_us(sample.store), &error),
 		                 OK);
 		ANSWERS(cases[i].answer);

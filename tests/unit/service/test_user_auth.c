@@ -112,12 +112,12 @@ TEST_CASE_ON(a_mailed_link_signs_in, struct office *office)
 	struct slice link = ask(office);
 	user_auth_new_secret(other);
 	assert_int_equal(take(office, link, other, NULL, cookie), ERR_REFUSED);
-	assert_int_equal(office->error.message, MSG_PEOPLE_BAD_LINK);
+	assert_int_equal(office->error.message, MSG_USER_BAD_LINK);
 	assert_int_equal(take(office, link, NULL, NULL, cookie), ERR_REFUSED);
 	assert_int_equal(take(office, link, office->browser, NULL, cookie), OK);
 	assert_true(user_auth_is_secret(slice_of(cookie)));
 	assert_int_equal(take(office, link, office->browser, NULL, again), ERR_REFUSED);
-	assert_int_equal(office->error.message, MSG_PEOPLE_BAD_LINK);
+	assert_int_equal(office->error.message, MSG_USER_BAD_LINK);
 	assert_int_equal(find(office, cookie, &session), OK);
 	assert_string_equal(session.email, ANA);
 	assert_string_equal(session.chosen->account_id, office->sample.account_id);
@@ -214,7 +214,7 @@ TEST_CASE_ON(what_is_no_address_is_refused, struct office *office)
 						 &office->service, slice_of(ANA), LANGUAGE_ENGLISH,
 						 &(struct link_requester){.browser = slice_of(office->browser)}, &error),
 	                 ERR_REFUSED);
-	assert_int_equal(error.message, MSG_PEOPLE_NO_MAIL);
+	assert_int_equal(error.message, MSG_USER_NO_MAIL);
 }
 
 TEST_CASE_ON(sessions_run_out, struct office *office)
@@ -271,8 +271,8 @@ TEST_CASE(sign_ins_of_a_day_are_bounded)
 	ahead_us = US_PER_DAY / 2 - store_now_us(office->sample.store) % US_PER_DAY;
 	struct slice link = ask(office);
 	assert_int_equal(take(office, link, office->browser, NULL, cookie), OK);
-	run_sql(
-		office,
+	sample_change(
+		&office->sample,
 		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 199)"
 		" INSERT INTO sessions (digest, session_id, user_id, account, made_at, seen_at,"
 		" signed_in_at, by_passkey, address, agent) SELECT randomblob(32), 'ses_' || i, user_id,"
@@ -355,7 +355,7 @@ TEST_CASE_ON(a_passkey_is_added_and_enters, struct office *office)
 	assert_int_equal(
 		user_auth_sign_in_passkey(service, &known, 2, slice_of(""), &client, other, &error),
 		ERR_REFUSED);
-	assert_int_equal(error.message, MSG_PEOPLE_BAD_PASSKEY);
+	assert_int_equal(error.message, MSG_USER_BAD_PASSKEY);
 }
 
 /* ---- rights removed in the meantime ---- */
@@ -394,7 +394,7 @@ static void add_owner(struct office *office)
 #define RENAME "account set", &caller, "{\"name\":\"Mine\"}"
 
 /* Permitted when the session was read, refused when it is executed: the stored rights count. */
-TEST_CASE_ON(an_act_of_who_was_demoted_is_not_done, struct office *office)
+TEST_CASE_ON(a_demoted_user_is_refused, struct office *office)
 {
 	struct session_view session;
 	char cookie[USER_AUTH_SECRET_SIZE];
@@ -424,7 +424,7 @@ TEST_CASE_ON(an_act_of_who_was_demoted_is_not_done, struct office *office)
 	                 ERR_FORBIDDEN);
 }
 
-TEST_CASE_ON(an_act_of_a_session_that_was_ended_is_not_done, struct office *office)
+TEST_CASE_ON(an_ended_session_is_refused, struct office *office)
 {
 	struct session_view session;
 	char cookie[USER_AUTH_SECRET_SIZE];
@@ -460,12 +460,12 @@ TEST_CASE_ON(what_is_revoked_during_an_act_undoes_it, struct office *office)
 	char cookie[USER_AUTH_SECRET_SIZE];
 	(void)caller_of(office, cookie, &session);
 	struct actor actor = {.via = "console", .node = "here", .user_id = "usr_1", .email = ANA};
-	struct audit_authorization standing = {
+	struct audit_authorization authorization = {
 		.session_id = session.session_id, .account_id = office->sample.account_id, .role = "owner"};
 	for (int settled = 0; settled < 2; settled++) {
 		struct db_connection *connection;
 		struct act act = {.by = &actor,
-		                  .standing = &standing,
+		                  .authorization = &authorization,
 		                  .operation = "user leave",
 		                  .urgent = true,
 		                  .arena = &office->arena};
@@ -505,7 +505,7 @@ TEST_CASE_ON(of_two_first_passkeys_one_is_added, struct office *office)
 	(void)caller_of(office, second, &other);
 	assert_int_equal(add_passkey(office, &one, cookie, "a"), OK);
 	assert_int_equal(add_passkey(office, &other, second, "b"), ERR_PASSKEY);
-	assert_int_equal(office->error.message, MSG_PEOPLE_OTHER_PASSKEY);
+	assert_int_equal(office->error.message, MSG_USER_PASSKEY_REQUIRED);
 	assert_int_equal(find(office, second, &other), OK);
 	assert_false(other.by_passkey);
 	assert_int_equal(add_passkey(office, &one, cookie, "c"), OK);

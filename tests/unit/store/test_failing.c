@@ -464,7 +464,7 @@ TEST_CASE(buys_and_gives_back)
 	IN_TURN(
 		store_end_payment(sample.store, &payment, "h", &ended, sample.now_us, &outcome, &error));
 	assert_int_equal(outcome.balance, 100010);
-	IN_TURN(store_ask_for_refund(sample.store, slice_of(payment.sale_id), sample.now_us, &error));
+	IN_TURN(store_request_refund(sample.store, slice_of(payment.sale_id), sample.now_us, &error));
 	payment = claim_payment();
 	IN_TURN(
 		store_end_payment(sample.store, &payment, "h", &ended, sample.now_us, &outcome, &error));

@@ -17,7 +17,7 @@
 static struct fixture fixture;
 static char paths[INPUTS_MAX][FIXTURE_PATH_SIZE];
 static struct input inputs[INPUTS_MAX];
-static const struct verify_options beside = {.beside = true};
+static const struct verify_options use_threads = {.use_threads = true};
 static char bytes[(size_t)2 << 20];
 static uint64_t random_state = 13;
 
@@ -53,7 +53,7 @@ static void replace_file(const char *path)
 
 static struct run begin(size_t count)
 {
-	struct run run = {.options = &beside, .inputs = inputs, .input_count = count};
+	struct run run = {.options = &use_threads, .inputs = inputs, .input_count = count};
 	for (size_t i = 0; i < count; i++)
 		inputs[i] = (struct input){.path = paths[i], .file = paths[i]};
 	verify_sums_begin(&run);
@@ -247,7 +247,7 @@ TEST_CASE(in_the_middle)
 	for (int replaces = 0; replaces < 2; replaces++) {
 		struct meddling meddling = {.path = replaces ? paths[0] : NULL};
 		struct verify_options options = {
-			.beside = true, .progress = meddle, .progress_context = &meddling};
+			.use_threads = true, .progress = meddle, .progress_context = &meddling};
 		int code = verify_paths(all, 3, &fixture.roots, &options, &result, NULL);
 		assert_true(meddling.calls > 0);
 		assert_int_equal(code, replaces ? 0 : ERR_REFUSED);
@@ -266,7 +266,7 @@ TEST_CASE(at_the_first_wrong_thing)
 	const char *const all[] = {made.path, paths[0], made.path, paths[1]};
 	for (int i = 0; i < 20; i++) {
 		struct verify_result result;
-		struct verify_options options = {.beside = i % 2, .stop_early = true};
+		struct verify_options options = {.use_threads = i % 2, .stop_early = true};
 		(void)!verify_paths(all, 4, &fixture.roots, &options, &result, NULL);
 		assert_int_equal(verify_exit_code(&result), 1);
 		verify_result_free(&result);

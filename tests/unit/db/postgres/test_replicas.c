@@ -52,8 +52,8 @@ TEST_CASE(counts_the_standbys_that_are_waited_for)
 		{"2 a (b)", 1},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (pg_standbys_waited_for(rows[i].names) != rows[i].count)
-			fail_msg("'%s': %u", rows[i].names, pg_standbys_waited_for(rows[i].names));
+		if (pg_count_awaited_standbys(rows[i].names) != rows[i].count)
+			fail_msg("'%s': %u", rows[i].names, pg_count_awaited_standbys(rows[i].names));
 }
 
 /* A row of pg_replica_query. */

@@ -166,7 +166,7 @@ TEST_CASE(one_payment_of_two_can_go_back)
 	assert_int_equal(claim(shop, "a", &payment), OK);
 	assert_int_equal(end_paid(shop, &payment, "a"), OK);
 	struct purchase_order order = {.act = PURCHASE_REFUND,
-	                               .told = true,
+	                               .reported = true,
 	                               .sale_id = slice_of(payment.sale_id),
 	                               .reference = "pi_2",
 	                               .amount_minor = 1210,
@@ -199,7 +199,7 @@ TEST_CASE(a_part_taken_back_changes_nothing)
 	assert_int_equal(claim(shop, "a", &payment), OK);
 	assert_int_equal(end_paid(shop, &payment, "a"), OK);
 	struct purchase_order order = {
-		.act = PURCHASE_REVERT, .told = true, .sale_id = slice_of(""), .reference = "pi_1"};
+		.act = PURCHASE_REVERT, .reported = true, .sale_id = slice_of(""), .reference = "pi_1"};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		order.amount_minor = rows[i].minor;
 		order.currency = slice_of(rows[i].currency);

@@ -312,25 +312,25 @@ static void step_action(struct history *history)
 	struct model next = history->model;
 	int64_t number = pick(1, next.purchase_count);
 	struct model_purchase *purchase = &next.purchases[number - 1];
-	static const enum purchase_act acts[] = {PURCHASE_PAY, PURCHASE_PAY, PURCHASE_CANCEL,
-	                                         PURCHASE_REFUND, PURCHASE_REVERT};
-	struct purchase_order order = {.act = acts[rand() % 5], .told = rand() % 2};
+	static const enum purchase_action acts[] = {PURCHASE_PAY, PURCHASE_PAY, PURCHASE_CANCEL,
+	                                            PURCHASE_REFUND, PURCHASE_REVERT};
+	struct purchase_order order = {.act = acts[rand() % 5], .reported = rand() % 2};
 	if (order.act == PURCHASE_CANCEL)
-		order.told = false;
+		order.reported = false;
 	char sale_id[ID_SIZE];
 	char reference[32];
 	find_sale_id(history, number, sale_id);
 	snprintf(reference, sizeof reference, "pi_%lld", (long long)number);
 	order.sale_id = slice_of(sale_id);
-	order.reference = order.told ? reference : NULL;
-	order.amount_minor = purchase->total - (order.told && rand() % 8 == 0);
+	order.reference = order.reported ? reference : NULL;
+	order.amount_minor = purchase->total - (order.reported && rand() % 8 == 0);
 	order.currency = slice_of("EUR");
-	struct purchase_step step = purchase_step(purchase->state, order.act, order.told);
-	bool busy = !order.told && step.to != purchase->state &&
+	struct purchase_step step = purchase_step(purchase->state, order.act, order.reported);
+	bool busy = !order.reported && step.to != purchase->state &&
 	            (purchase->charge_open || purchase->refund_open);
-	bool short_paid = order.told && order.act == PURCHASE_PAY && step.credits > 0 &&
+	bool short_paid = order.reported && order.act == PURCHASE_PAY && step.credits > 0 &&
 	                  order.amount_minor < purchase->total;
-	bool part = order.told && order.act != PURCHASE_PAY && step.to != purchase->state &&
+	bool part = order.reported && order.act != PURCHASE_PAY && step.to != purchase->state &&
 	            order.amount_minor < purchase->total;
 	bool refused = !step.allowed || busy || short_paid || part;
 	if (!refused) {
@@ -364,7 +364,7 @@ static void step_ask_for_refund(struct history *history)
 		purchase->holder[0] = '\0';
 	purchase->refund_open = true;
 	arm(history);
-	int result = store_ask_for_refund(history->sample.store, slice_of(sale_id),
+	int result = store_request_refund(history->sample.store, slice_of(sale_id),
 	                                  history->sample.now_us, NULL);
 	settle(history, result, refused ? ERR_REFUSED : OK, &next);
 }
