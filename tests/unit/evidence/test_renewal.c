@@ -1062,8 +1062,9 @@ TEST_CASE(test_more_chains_than_a_record_has)
 		                                            &rows, &count, &error),
 		                 OK);
 		assert_int_equal(count, i - 1);
-		change("INSERT INTO evidence_chains SELECT account, certification, record, MAX(chain) + 1,"
-		       " hashes, stamp, stamp, place FROM evidence_chains");
+		sample_change(&office.sample,
+		              "INSERT INTO evidence_chains SELECT account, certification, record,"
+		              " MAX(chain) + 1, hashes, stamp, stamp, place FROM evidence_chains");
 	}
 	assert_int_equal(store_list_evidence_chains(office.service.store, office.sample.account,
 	                                            issued.certification.certification, &arena, &rows,
