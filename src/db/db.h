@@ -178,7 +178,7 @@ struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t 
 struct db_connection *db_take_reader(struct db *db);
 /* Returns a connection for reading committed data of no account within a transaction: the
  * connection itself, or, if it is limited to one account's rows, another connection of the holder,
- * which is given back with it. */
+ * which is given back with it. Only for queries (db_query, db_step, db_end). */
 struct db_connection *db_side_connection(struct db_connection *connection);
 /* Gives back a connection and rolls back an open transaction. NULL-safe. */
 void db_give(struct db_connection *connection);

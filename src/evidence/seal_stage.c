@@ -121,7 +121,11 @@ static int write_document(struct staging *staging, const struct unsealed_chain *
 static int read_leaves(struct staging *staging, const struct segment_record *segment,
                        struct sha256 *leaves, struct sha256 *ret_before, struct sha256 *ret_last)
 {
-	assert(segment->first_sequence >= 1 && segment->first_sequence <= segment->last_sequence);
+	if (segment->first_sequence < 1 || segment->first_sequence > segment->last_sequence)
+		return error_cause(staging->error, ERR_CORRUPT,
+		                   "the last sealed event of chain %" PRId64 " is %" PRId64
+		                   ", which it cannot have",
+		                   segment->chain, segment->first_sequence - 1);
 	assert(segment->last_sequence - segment->first_sequence < SEGMENT_EVENTS_MAX);
 	struct store *store = staging->sealing->service->store;
 	if (is_audit_chain(segment->chain))

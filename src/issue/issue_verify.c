@@ -19,7 +19,9 @@ struct question {
 
 static int report_progress(void *context, const char *path, uint64_t done, uint64_t total)
 {
-	return issue_progress(context, (int64_t)done, total > 0 ? (int64_t)total : 1);
+	/* A damaged archive may have more events than its manifest states. */
+	uint64_t most = total > 0 ? total : 1;
+	return issue_progress(context, (int64_t)(done < most ? done : most), (int64_t)most);
 }
 
 static int not_valid(const struct verify_result *found, struct error *error)

@@ -286,6 +286,8 @@ static int create_authorities(const struct authority_settings *settings, struct 
 		item->kind = AUTHORITY_NON_QUALIFIED;
 		if (!item->url || (kind && !authority_kind_parse(slice_of(kind), &item->kind)))
 			return error_cause(error, ERR_VALIDATION, "invalid tsa.url or tsa.kind");
+		if (!item->client_certificate != !item->client_key)
+			return ERR_NO_MEMORY; /* the settings have both or neither */
 		bool usable = signer || strcmp(item->url, AUTHORITY_EMBEDDED_URL) != 0;
 		used += usable && (only < 0 || i == (size_t)only);
 	}

@@ -245,7 +245,7 @@ def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
                for finding in ended["findings"])
     before = as_of("2020-01-01T00:00:00+01:00", 2)
     assert before["as_of"] == "2019-12-31T23:00:00.000000Z" and not before["evidence_records"]
-    assert any("the file was issued at" in finding["what"] for finding in before["findings"])
+    assert any("it was issued at" in finding["what"] for finding in before["findings"])
     done = run("verify", archive, "--at", "yesterday")
     assert done.returncode == 2 and "--at must be a time" in done.stderr
 

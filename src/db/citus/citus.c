@@ -136,6 +136,8 @@ static int begin(struct db_connection *base, struct error *error)
 		return db_report(base, error);
 	}
 	pg_make_room_for_queries(connection);
+	if (base->failure)
+		return db_report(base, error);
 	own->on_shard = false;
 	pg_begin_transaction(connection);
 	if (connection->use == PG_SHARD)

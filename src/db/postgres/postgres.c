@@ -235,6 +235,8 @@ static int begin(struct db_connection *base, struct error *error)
 void pg_roll_back(struct pg_connection *connection)
 {
 	struct db_connection *base = &connection->base;
+	if (!connection->pg)
+		connection->in_transaction = false; /* the server rolls back what it had */
 	if (!connection->pg || connection->limbo_since_us)
 		return;
 	int failure = base->failure;

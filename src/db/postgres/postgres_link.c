@@ -348,7 +348,7 @@ bool pg_make_room(struct pg_connection *connection)
 	const struct pg_extension *extension = pg_db(connection->base.db)->extension;
 	if (extension->keep_alive)
 		extension->keep_alive(connection);
-	if (connection->waiting_count >= WAITING_MAX - 2 &&
+	if (connection->waiting_count >= WAITING_MAX - ONE_USE_MAX &&
 	    !pg_collect(connection, NULL, pg_deadline(connection)))
 		return false;
 	return !connection->base.failure;

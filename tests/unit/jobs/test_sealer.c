@@ -1,5 +1,6 @@
 /* A chain that cannot be sealed, or not yet, does not delay others. A corrected clock is relied on
  * even when there is nothing to seal. */
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "testing.h"
@@ -155,6 +156,24 @@ TEST_CASE(a_damaged_chain_is_set_apart)
 	              "UPDATE events_arrived SET chain_hash = "
 	              "(SELECT chain_hash FROM kept WHERE kept.event = events_arrived.event) "
 	              "WHERE length(chain_hash) = 1");
+	await_seal_of(&first, 5);
+	await_counter(&office.service.counters.chains_quarantined, 0);
+}
+
+/* A damaged row of one chain stops neither the process nor other chains. */
+TEST_CASE(a_chain_sealed_up_to_no_event_is_set_apart)
+{
+	char damage[128];
+	register_in(&first, 5, past_us());
+	register_in(&second, 5, past_us());
+	snprintf(damage, sizeof damage, "UPDATE chains SET sealed_sequence = -1 WHERE chain = %" PRId64,
+	         first.live_chain);
+	sample_change(&office.sample, damage);
+	office_start_jobs(&office);
+	await_seal_of(&second, 5);
+	await_counter(&office.service.counters.chains_quarantined, 1);
+	sample_change(&office.sample,
+	              "UPDATE chains SET sealed_sequence = 0 WHERE sealed_sequence = -1");
 	await_seal_of(&first, 5);
 	await_counter(&office.service.counters.chains_quarantined, 0);
 }

@@ -253,7 +253,7 @@ TEST_CASE(test_every_misbehaviour)
 		const char *mode, *reason;
 	} cases[] = {
 		{"late:8", "imed out"},
-		{"wrong_imprint", "something else"},
+		{"wrong_imprint", "differs from that of the request"},
 		{"wrong_nonce", "nonce"},
 		{"wrong_usage", "timeStamping"},
 		{"wrong_name", "tsa in the TSTInfo, CN=Timestamp somebody else,O=Stand-in, is no name of "

@@ -158,7 +158,7 @@ TEST_CASE(test_judged_later)
 	digest.algorithm = DIGEST_SHA384;
 	assert_refused(timestamp_verify_token_at(buf_slice(&token), &digest, roots, NULL, TIME_NONE,
 	                                         &facts, &error),
-	               &error, "something else");
+	               &error, "not that of the data");
 }
 
 static int verify_against(struct slice other_request, struct slice some_roots, struct error *error)
@@ -179,7 +179,8 @@ TEST_CASE(test_response_against_request)
 	assert_refused(verify_against(buf_slice(&other), roots, &error), &error, "nonce");
 	buf_clear(&other);
 	assert_int_equal(timestamp_request(&other_imprint, NULL, &other, NULL), 0);
-	assert_refused(verify_against(buf_slice(&other), roots, &error), &error, "something else");
+	assert_refused(verify_against(buf_slice(&other), roots, &error), &error,
+	               "differs from that of the request");
 	assert_refused(verify_against(slice_of("no request"), roots, &error), &error, "request");
 	buf_free(&other);
 	buf_init(&other, 65536);

@@ -66,12 +66,13 @@ TEST_CASE(a_file_is_judged_as_of_the_time)
 	expect(archive.path, TIME_NONE, 0, VERIFY_WARNING, NULL);
 	expect(archive.path, now_us + 9 * US_PER_DAY, 0, VERIFY_WARNING, NULL);
 	expect(archive.path, now_us + 11 * US_PER_DAY, 2, VERIFY_UNCHECKED, ENDED);
-	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_UNCHECKED, "the file was issued at ");
+	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_UNCHECKED,
+	       "the file states that it was");
 	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_WARNING,
 	       "timestamps were issued after ");
 	/* The Unix epoch is a time like any other. */
-	expect(archive.path, 0, 2, VERIFY_UNCHECKED, "the file was issued at ");
-	expect(archive.path, -US_PER_SECOND, 2, VERIFY_UNCHECKED, "the file was issued at ");
+	expect(archive.path, 0, 2, VERIFY_UNCHECKED, "the file states that it was");
+	expect(archive.path, -US_PER_SECOND, 2, VERIFY_UNCHECKED, "the file states that it was");
 }
 
 /* RFC 5280 section 4.1.2.5: through notAfter, inclusive. */
