@@ -261,7 +261,7 @@ def test_a_changed_or_missing_audit_record_is_found(tmp_path):
                 ("DELETE FROM acts WHERE account > 0 AND number = 2", None)):
             service.store.change(damage)
             told = json.loads(service.run("store", "check", "--json").stdout)
-            assert not told["valid"] and any("act" in problem for problem in told["problems"]), (damage, told)
+            assert not told["valid"] and any("audit record" in problem for problem in told["problems"]), (damage, told)
             if mended:
                 service.store.change(mended)
                 assert json.loads(service.run("store", "check", "--json").stdout)["valid"], mended
