@@ -24,6 +24,7 @@
 
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/fuse.h>
 #include <poll.h>
@@ -171,6 +172,10 @@ int main(int argc, char **argv)
 		fuse_session_new(&arguments, &operations, sizeof operations, &file_system);
 	if (!session || fuse_session_mount(session, argv[1]) != 0)
 		errx(1, "cannot mount %s", argv[1]);
+	/* A request that poll announced is withdrawn when its process is killed. */
+	int flags = fcntl(fuse_session_fd(session), F_GETFL);
+	if (flags < 0 || fcntl(fuse_session_fd(session), F_SETFL, flags | O_NONBLOCK) != 0)
+		err(1, "fcntl");
 	signal(SIGINT, SIG_IGN); /* who started it ends it */
 	puts("mounted");
 	fflush(stdout);
