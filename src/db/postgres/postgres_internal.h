@@ -14,8 +14,8 @@
 #define QUERIES_MAX 1024 /* statements of a connection, per variant */
 #define PARAMETERS_MAX 31
 #define WAITING_MAX 1024 /* statements sent, results not collected */
-/* Of these, at most this many between two calls of pg_make_room: up to three of a statement, and the
- * syncs before and after a ROLLBACK when the server does not answer any more. */
+/* Of these, at most this many between two calls of pg_make_room: up to three of a statement, and
+ * the syncs before and after a ROLLBACK when the server does not answer any more. */
 #define ONE_USE_MAX 8
 
 /* PG_SHARD: a registrar's direct connection to the server of the account's shard (db/citus). */

@@ -12,7 +12,6 @@
 #include "store/notices/deliveries.h"
 #include "store/notices/webhooks.h"
 
-
 /* ---- the receiver ---- */
 
 struct receiver {
