@@ -213,7 +213,7 @@ static void find_in_disks(const struct service *service, const struct observatio
 		const struct disk *disk = &seen->disks[place];
 		if (disk->known && disk->free_permille < bound_permille)
 			find(ret, CONCERN_DISK, false, place_text(place),
-			     "the disk of the %s directory is nearly full: %lld MiB (%lld.%lld %%) are free",
+			     "the disk of the %s directory is nearly full: %lld MiB (%lld.%lld %%) is free",
 			     place_text(place), (long long)(disk->free_bytes / MIB),
 			     (long long)(disk->free_permille / 10), (long long)(disk->free_permille % 10));
 	}

@@ -34,9 +34,9 @@ struct network_list {
 };
 
 /* Parses a list such as "10.0.0.0/8, ::1", separated by commas with optional spaces. An entry
- * without a slash is a single address. An IPv4-mapped address or network becomes its IPv4 one. An
- * empty text gives an empty list. Returns 0 or
- * ERR_VALIDATION: no valid address, prefix out of range, host bits set, or too many entries. */
+ * without a slash is a single address. An IPv4-mapped address or network becomes the IPv4 one that
+ * it contains. An empty text gives an empty list. Returns 0 or ERR_VALIDATION: no valid address,
+ * prefix out of range, host bits set, or too many entries. */
 int network_list_parse(struct slice text, struct network_list *ret_list, struct error *error)
 	MUST_CHECK;
 /* Reports a list that cannot be parsed as a problem of `setting`. NULL counts as empty. */

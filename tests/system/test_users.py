@@ -131,7 +131,7 @@ def test_acts_tell_roles_and_passkeys(service):
     acts = {act["operation"]: act for act in
             reversed(service.admin("audit", "list", "--account", account)["data"])
             if act["operation"] != "account set" or act["arguments"].get("passkeys")}
-    assert "usr_" not in str(acts["user invite"]), "it would reveal who has other accounts"
+    assert "usr_" not in str(acts["user invite"]), "the id would reveal that the user has other accounts"
     assert acts["user role"]["before"] == {"membership": {"role": "reader"}}
     assert acts["user role"]["after"] == {"membership": {"role": "developer"}}
     assert acts["user role"]["urgent"] and acts["user role"]["actor"] == "operator"

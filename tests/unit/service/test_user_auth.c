@@ -263,7 +263,7 @@ static int take_operators_link(struct office *office, char cookie[USER_AUTH_SECR
 	return take(office, secret_in(url.data), NULL, NULL, cookie);
 }
 
-/* So many that a user alone does not use up the account's changes of a day. */
+/* The sign-ins of one user cannot exhaust the daily limit of the account. */
 TEST_CASE(sign_ins_of_a_day_are_bounded)
 {
 	struct office *office = *state;
