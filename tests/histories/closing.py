@@ -1,0 +1,175 @@
+"""What a run reads in the end, when all faults are over and all clients have finished: requests without an answer
+are repeated until they have one, and everything that the service holds is read."""
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import time
+import zipfile
+
+from operations import Interface
+
+PATIENCE = 90  # seconds until what has to become true must be so
+VERIFIED = 8  # certifications whose files are downloaded
+READ_AGAIN = 15  # events of a chain that are read one by one
+
+
+class Unresolved(Exception):
+    """A request was not answered, although nothing was wrong any more."""
+
+
+class Closing:
+    def __init__(self, run):
+        self.run = run
+        self.interface = Interface(run, "closing")
+        self.random = random.Random(run.script["seed"])
+
+    def until_answered(self, step):
+        """Repeats a step until its answer is neither missing nor 5xx, nor a refusal for the rate."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            done = self.interface.perform(step, closing=True)
+            if done is None or (0 < done.status < 500 and done.status != 429) or time.monotonic() > end:
+                return done
+            time.sleep(0.1)
+
+    def resolve(self):
+        """The registrations whose outcome no answer has told."""
+        known = {(one.arguments["chain"], one.arguments["client_ref"])
+                 for one in self.run.operations if one.kind == "register" and one.good}
+        for one in list(self.run.operations):
+            place = (one.arguments.get("chain"), one.arguments.get("client_ref"))
+            if one.kind == "register" and not one.good and not one.refused and place not in known:
+                done = self.until_answered({"op": "register", "key": one.arguments["key"],
+                                            "client_ref": place[1], "content": one.arguments["spec"]})
+                if done and done.good:
+                    known.add(place)
+
+    def keys(self):
+        """A key of each chain that still works."""
+        found = {}
+        for one in self.run.operations:
+            if one.kind == "key create" and one.good:
+                found.setdefault(one.arguments["name"].rsplit("/", 1)[0], []).append(one.arguments["name"])
+        revoked = {one.arguments["key"] for one in self.run.operations if one.kind == "key revoke"}
+        for chain, names in found.items():
+            if good := [name for name in names if name not in revoked]:
+                yield chain, good[0]
+
+    def walk(self, op, key, **more):
+        first = self.until_answered({"op": op, "key": key, **more})
+        pages, number = [first], -first.number  # numbers of steps that no script has
+        self.run.results[number] = first
+        while pages[-1] and pages[-1].good and pages[-1].answer["has_more"]:
+            pages.append(self.until_answered({"op": "list_next", "of": number}))
+        return [item for page in pages if page and page.good for item in page.answer["data"]]
+
+    def read_chain(self, key):
+        events = self.walk("list", key, order="asc", limit=self.random.choice((7, 50, 500)))
+        self.walk("list", key, order="desc", limit=self.random.choice((3, 40, 499)))
+        read = [one for one in self.run.operations if one.kind == "register" and one.good
+                and one.arguments["chain"] == key.rsplit("/", 1)[0]]
+        for one in self.random.sample(read, min(READ_AGAIN, len(read))):
+            self.run.results[-one.number] = one
+            self.until_answered({"op": "get_event", "of": -one.number, "key": key})
+            self.until_answered({"op": "get_content", "of": -one.number, "key": key})
+        return events
+
+    def ended(self, number):
+        """Waits until a certification has ended."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            done = self.until_answered({"op": "certification", "of": number})
+            if not done or not done.good or done.answer["status"] != "processing" or time.monotonic() > end:
+                return done
+            time.sleep(0.1)
+
+    def read_certifications(self):
+        completed, seen = [], set()
+        for one in [one for one in self.run.operations if one.kind in ("certify", "certification request") and one.good]:
+            name = one.answer["certification_id"]
+            if name in seen or "chain" not in one.arguments:
+                continue
+            seen.add(name)
+            self.run.results[-one.number] = one
+            done = self.ended(-one.number)
+            if done and done.good and done.answer["status"] == "completed":
+                completed.append(done)
+        for one in self.random.sample(completed, min(VERIFIED, len(completed))):
+            self.run.results[-one.number] = one
+            for name in ("es", "en", *(part["name"] for part in one.answer["content_parts"])):
+                self.until_answered({"op": "download", "of": -one.number, "file": name})
+            self.read_archive(one)
+
+    def read_archive(self, certification):
+        """Downloads the archive and records what it states, and the verdict of the verifier."""
+        path = os.path.join(self.run.world.directory, "archive.zip")
+        step = {"op": "download", "of": -certification.number, "file": "evidence"}
+        kept = []
+        take = self.interface.take
+
+        def keep(operation, *arguments):
+            kept[:] = [take(operation, *arguments)]
+        self.interface.take = keep
+        done = self.until_answered(step)
+        self.interface.take = take
+        if not done or not done.good:
+            return
+        with open(path, "wb") as file:
+            file.write(kept[0])
+        verified = subprocess.run([self.run.world.binary, "verify", path, "--trust", self.run.world.trust(), "--json"],
+                                  capture_output=True, text=True, timeout=120, check=False)
+        done.answer |= {"verified": verified.returncode, "verdict": verified.stdout[-2000:], **contents_of(path)}
+
+    def read_accounts(self):
+        """What the service says of each account to its operator."""
+        for name in [one.arguments["name"] for one in self.run.operations if one.kind == "account create" and one.good]:
+            account = {"$": name}
+            for words, arguments in (("account show", {"account": account}),
+                                     ("credits list", {"account": account, "limit": 1000}),
+                                     ("usage", {"account": account}),
+                                     ("notice list", {"account": account, "limit": 1000}),
+                                     ("audit list", {"account": account, "limit": 1000})):
+                self.until_answered({"op": "admin", "words": words, "arguments": arguments})
+
+    def wait_for_notices(self):
+        """Until every notice that the service lists as waiting was sent, or its patience is over."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            waiting = False
+            for name in [one.arguments["name"] for one in self.run.operations
+                         if one.kind == "account create" and one.good]:
+                done = self.interface.perform({"op": "admin", "words": "notice list", "arguments": {
+                    "account": {"$": name}, "limit": 1000}}, closing=True)
+                waiting |= not done.good or any(delivery["status"] == "waiting" for notice in done.answer["data"]
+                                                for delivery in notice.get("deliveries", ()))
+            if not waiting:
+                return
+            time.sleep(0.2)
+
+    def read(self):
+        self.resolve()
+        self.read_certifications()
+        for _, key in sorted(self.keys()):
+            self.read_chain(key)
+            self.walk("certifications", key, limit=self.random.choice((3, 50)))
+            self.until_answered({"op": "balance", "key": key})
+            self.until_answered({"op": "channel", "key": key})
+        self.wait_for_notices()
+        self.read_accounts()
+        self.until_answered({"op": "admin", "words": "store check", "arguments": {}})
+        self.interface.close()
+
+
+def contents_of(path):
+    """Returns what an archive states: its manifest's range, and its events in order."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name.startswith("events/")]
+        events = [json.loads(line) for name in names for line in gzip.decompress(archive.read(name)).splitlines()]
+        return {"manifest": json.loads(archive.read("manifest.json")), "events": events}
+
+
+def read(run):
+    Closing(run).read()

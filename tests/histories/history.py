@@ -1,0 +1,180 @@
+"""A history: the operations that clients and operators requested of the service, with what was answered and when.
+
+Times are seconds of a monotonic clock since the start of the run. An operation without an answer has the status 0;
+it may have taken effect at any time after its invocation, or never.
+"""
+
+import dataclasses
+import functools
+import json
+
+NO_ANSWER = 0
+FOREVER = float("inf")
+VOLATILE = ("status", "timestamp", "proof")  # members of an Event that may change
+
+
+@dataclasses.dataclass
+class Operation:
+    """`kind` is the name of a method of operations.Interface, or an operator's command ("key create").
+
+    `arguments` are as the script resolved them: names of chains, keys and accounts, digests instead of contents.
+    `status` is that of HTTP; for commands 200 when done, 400 when refused. `answer` is the JSON document, or a
+    summary of a file. `closing`: asked after all faults had ended and all clients had finished."""
+
+    number: int
+    client: str
+    kind: str
+    arguments: dict
+    invoked: float
+    completed: float = FOREVER
+    status: int = NO_ANSWER
+    answer: object = None
+    headers: dict = dataclasses.field(default_factory=dict)
+    node: int = 0
+    closing: bool = False
+    step: int | None = None  # of the script
+
+    @property
+    def good(self):
+        return 200 <= self.status < 300
+
+    @property
+    def refused(self):
+        """Whether it certainly has no effect."""
+        return 400 <= self.status < 500
+
+    def __str__(self):
+        told = json.dumps(self.answer) if self.answer is not None else ""
+        return (f"#{self.number} {self.client} {self.kind} {json.dumps(self.arguments)} "
+                f"[{self.invoked:.3f}, {self.completed:.3f}] -> {self.status} {told[:400]}")
+
+
+@dataclasses.dataclass
+class Fault:
+    name: str
+    begun: float
+    ended: float
+    details: dict
+
+
+def lasting(event):
+    """Returns what of an Event may never change."""
+    return {name: value for name, value in event.items() if name not in VOLATILE}
+
+
+def first_of(operations):
+    return min(operations, key=lambda one: one.invoked)
+
+
+class History:
+    """What a run recorded. `script` is what it ran; `deliveries` are the notices that receivers were sent, and
+    `ends` the processes that ended unbidden."""
+
+    def __init__(self, script, operations=(), faults=(), deliveries=(), ends=(), facts=None):
+        self.script = script
+        self.operations = sorted(operations, key=lambda one: one.invoked)
+        self.faults, self.deliveries, self.ends = list(faults), list(deliveries), list(ends)
+        self.facts = facts or {}  # clock_moved: whether a node's wall clock was moved
+
+    # ---- on disk ----
+
+    def write(self, path):
+        with open(path, "w", encoding="utf-8") as file:
+            def line(kind, value):
+                file.write(json.dumps({kind: value}) + "\n")
+            line("script", self.script)
+            line("facts", self.facts)
+            for kind, many in (("operation", self.operations), ("fault", self.faults)):
+                for one in many:
+                    line(kind, dataclasses.asdict(one))
+            for kind, many in (("delivery", self.deliveries), ("end", self.ends)):
+                for one in many:
+                    line(kind, one)
+
+    @staticmethod
+    def read(path):
+        found = {kind: [] for kind in ("script", "facts", "operation", "fault", "delivery", "end")}
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                for kind, value in json.loads(line).items():
+                    found[kind].append(value)
+        return History(found["script"][0], [Operation(**one) for one in found["operation"]],
+                       [Fault(**one) for one in found["fault"]], found["delivery"], found["end"], found["facts"][0])
+
+    # ---- for rules ----
+
+    def of(self, *kinds, closing=None):
+        return [one for one in self.operations
+                if one.kind in kinds and (closing is None or one.closing == closing)]
+
+    @functools.cached_property
+    def registrations(self):
+        """Returns {chain: {client_ref: operations that registered it}}, in the order of their invocations."""
+        found = {}
+        for one in self.of("register"):
+            found.setdefault(one.arguments["chain"], {}).setdefault(one.arguments["client_ref"], []).append(one)
+        return found
+
+    @functools.cached_property
+    def final(self):
+        """Returns {chain: its events in order} as listed after everything had ended."""
+        found = {}
+        for one in self.of("list", closing=True):
+            if one.arguments["order"] == "asc" and one.good and not one.arguments["filters"]:
+                found.setdefault(one.arguments["chain"], []).extend(one.answer["data"])
+        return found
+
+    @functools.cached_property
+    def acknowledged(self):
+        """Returns {chain: {event_id: time of its first acknowledgment}}."""
+        found = {}
+        for one in self.of("register"):
+            if one.good:
+                times = found.setdefault(one.arguments["chain"], {})
+                event_id = one.answer["event_id"]
+                times[event_id] = min(times.get(event_id, FOREVER), one.completed)
+        return found
+
+    @functools.cached_property
+    def sightings(self):
+        """Returns (operation, chain, event) for each Event in an answer."""
+        found = []
+        for one in self.operations:
+            if not one.good or one.kind not in ("register", "get_event", "list"):
+                continue
+            events = one.answer["data"] if one.kind == "list" else [one.answer]
+            found += [(one, one.arguments["chain"], event) for event in events]
+        return found
+
+    def chains_of(self, account):
+        return [chain for chain in self.final if chain.split("/")[0] == account]
+
+    def faulty(self, start, end, *names):
+        """Returns whether a fault (of these names) was present within the time."""
+        return any(fault.begun <= end and start <= fault.ended for fault in self.faults
+                   if not names or fault.name in names)
+
+
+@dataclasses.dataclass
+class Rule:
+    name: str
+    sentence: str
+    check: object
+
+    def violations(self, history):
+        return [f"{self.name}: {text}" for text in self.check(history)]
+
+
+RULES = []
+
+
+def rule(sentence):
+    """Registers a function from a History to the descriptions of its violations."""
+    def register(function):
+        RULES.append(Rule(function.__name__, sentence, function))
+        return function
+    return register
+
+
+def violations(history):
+    return [text for one in RULES for text in one.violations(history)]

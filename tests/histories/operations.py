@@ -1,0 +1,329 @@
+"""The operations of a script: each method of Interface resolves a step, requests it once, and records what came back.
+
+A step refers to other steps by number ("of"), to keys, channels and accounts by name, and to times and sequences
+by their place among the events that are known when it runs, so that a script means the same in each run."""
+
+import datetime
+import hashlib
+import http.client
+import json
+import os
+import socket
+import threading
+import time
+import urllib.parse
+
+from declarations import Declaration
+from history import NO_ANSWER, Operation
+
+REQUEST_SECONDS = 8  # how long a client waits for an answer
+RETRY_PAUSE = 0.05  # after no answer
+KEPT_HEADERS = ("Idempotent-Replayed", "Retry-After", "Content-Type")
+
+
+class Skipped(Exception):
+    """The step refers to something that does not exist in this run."""
+
+
+def moment(seconds):
+    """Returns a wall-clock time as requests state it."""
+    time_of = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    return time_of.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def shifted(text, microseconds):
+    time_of = datetime.datetime.fromisoformat(text) + datetime.timedelta(microseconds=microseconds)
+    return time_of.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def chain_of(key):
+    """Returns the chain of a key's name: "a0/1/live/0" writes to "a0/1/live"."""
+    return key.rsplit("/", 1)[0]
+
+
+class Interface:
+    """One client's connections: one to each node."""
+
+    def __init__(self, run, name, home=0):
+        self.run, self.name, self.home = run, name, home
+        self.connections = {}
+
+    def close(self):
+        for connection in self.connections.values():
+            connection.close()
+
+    def perform(self, step, closing=False):
+        """Runs a step. Returns its operation, None if it was skipped."""
+        operation = Operation(self.run.next_number(), self.name, step["op"], {}, 0.0, closing=closing,
+                              step=step.get("id"), node=step.get("node", self.home) % len(self.run.world.nodes))
+        operation.invoked = self.run.clock()
+        try:
+            getattr(self, step["op"])(step, operation)
+        except Skipped:
+            return None
+        self.run.record(operation)
+        if operation.status == NO_ANSWER:
+            self.home += 1
+            time.sleep(RETRY_PAUSE)
+        return operation
+
+    # ---- requests ----
+
+    def secret(self, name):
+        return self.named("secret of " + name)
+
+    def named(self, name):
+        if name not in self.run.names:
+            raise Skipped
+        return self.run.names[name]
+
+    def exchange(self, operation, method, path, key=None, body=None, headers=None):
+        """Requests once; sets the status and headers. Returns the body, None if no whole answer came."""
+        operation.node = operation.node % len(self.run.world.nodes)
+        node = self.run.world.nodes[operation.node]
+        headers = dict(headers or {})
+        if key:
+            headers["Authorization"] = "Bearer " + self.secret(key)
+            operation.arguments["key"] = key
+            operation.arguments["chain"] = chain_of(key)
+        connection = self.connections.get(operation.node)
+        if not connection:
+            connection = http.client.HTTPConnection(node.address, node.port, timeout=REQUEST_SECONDS)
+            self.connections[operation.node] = connection
+        operation.invoked = self.run.clock()
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            del self.connections[operation.node]
+            return None
+        operation.completed = self.run.clock()
+        operation.status = response.status
+        operation.headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+        return answer
+
+    def ask(self, operation, method, path, key, body=None, **more):
+        """An exchange whose answer is a JSON document."""
+        if isinstance(body, dict):
+            body, more["headers"] = json.dumps(body), {"Content-Type": "application/json", **more.get("headers", {})}
+        answer = self.exchange(operation, method, "/v1" + path, key, body, **more)
+        if answer is not None:
+            operation.answer = json.loads(answer)
+
+    def take(self, operation, path, key=None):
+        """An exchange whose answer is a file, which is summarised if it is not an error."""
+        answer = self.exchange(operation, "GET", path, key)
+        if answer is None:
+            return None
+        if operation.good:
+            operation.answer = {"sha256": hashlib.sha256(answer).hexdigest(), "bytes": len(answer)}
+        else:
+            operation.answer = json.loads(answer)
+        return answer
+
+    # ---- events ----
+
+    def send(self, operation, key, declaration):
+        operation.kind = "register"
+        operation.arguments = {"client_ref": declaration.client_ref, "identity": declaration.identity(),
+                               "form": declaration.spec["form"], "spec": declaration.spec}
+        self.ask(operation, "POST", "/events", key, declaration.body,
+                 headers={"Content-Type": declaration.content_type})
+        if operation.good:
+            self.run.learn(operation.arguments["chain"], operation.answer)
+
+    def register(self, step, operation):
+        self.send(operation, step["key"], Declaration(step["client_ref"], step["content"]))
+
+    def of_step(self, step):
+        """Returns the step that this one refers to."""
+        if step["of"] not in self.run.steps:
+            raise Skipped
+        return self.run.steps[step["of"]]
+
+    def repeat(self, step, operation):
+        first = self.of_step(step)
+        self.send(operation, step.get("key", first["key"]), Declaration(first["client_ref"], first["content"]))
+
+    def contradict(self, step, operation):
+        first = self.of_step(step)
+        self.send(operation, first["key"], Declaration(first["client_ref"], step["content"]))
+
+    def answer_of(self, step):
+        """Returns the good answer to the step that this one refers to."""
+        done = self.run.results.get(step["of"])
+        if not done or not done.good:
+            raise Skipped
+        return done
+
+    def get_event(self, step, operation):
+        first = self.answer_of(step)
+        event_id = first.answer["event_id"]
+        operation.arguments = {"event_id": event_id, "of_chain": first.arguments["chain"]}
+        self.ask(operation, "GET", "/events/" + event_id, step.get("key", first.arguments["key"]))
+
+    def get_content(self, step, operation):
+        first = self.answer_of(step)
+        event_id = first.answer["event_id"]
+        operation.arguments = {"event_id": event_id, "of_chain": first.arguments["chain"],
+                               "digest": first.arguments["identity"][0], "form": first.arguments["form"]}
+        self.take(operation, f"/v1/events/{event_id}/content", step.get("key", first.arguments["key"]))
+
+    # ---- lists ----
+
+    def resolve_time(self, mark, chain):
+        """Returns the time of ["event", place among the known ones from 0 to 1, microseconds] or ["now", seconds]."""
+        if mark[0] == "now":
+            return moment(time.time() + mark[1])
+        known = self.run.known_of(chain)
+        if not known:
+            raise Skipped
+        return shifted(known[min(int(mark[1] * len(known)), len(known) - 1)]["received_at"], mark[2])
+
+    def resolve_sequence(self, place, chain):
+        known = self.run.known_of(chain)
+        if not known:
+            raise Skipped
+        return max(1, round(place * max(event["sequence"] for event in known)))
+
+    def resolve_filters(self, step, chain):
+        filters = {}
+        for name, value in step.get("filters", {}).items():
+            if name in ("from", "to"):
+                value = self.resolve_time(value, chain)
+            elif name in ("seq_from", "seq_to"):
+                value = self.resolve_sequence(value, chain)
+            elif name == "client_ref":
+                value = self.of_step({"of": value})["client_ref"]
+            filters[name] = value
+        if "from" in filters and "to" in filters and filters["from"] > filters["to"]:
+            filters["from"], filters["to"] = filters["to"], filters["from"]
+        return filters
+
+    def page(self, operation, path, key, query):
+        self.ask(operation, "GET", f"{path}?{urllib.parse.urlencode(query)}", key)
+
+    def list(self, step, operation):
+        filters = self.resolve_filters(step, chain_of(step["key"]))
+        operation.arguments = {"filters": filters, "order": step["order"], "limit": step["limit"], "page": 0,
+                               "walk": operation.number}
+        self.page(operation, "/events", step["key"], {**filters, "order": step["order"], "limit": step["limit"]})
+
+    def list_next(self, step, operation):
+        """Continues the walk of a list step: from its last page that was answered."""
+        first = self.answer_of(step)
+        last = self.run.last_page(first.arguments["walk"])
+        if not last.answer.get("next_cursor"):
+            raise Skipped
+        operation.kind = first.kind
+        operation.arguments = {**first.arguments, "page": last.arguments["page"] + 1}
+        path = "/events" if first.kind == "list" else "/certifications"
+        query = {**first.arguments["filters"], "limit": first.arguments["limit"], "cursor": last.answer["next_cursor"]}
+        if first.kind == "list":
+            query["order"] = first.arguments["order"]
+        self.page(operation, path, step.get("key", first.arguments["key"]), query)
+
+    def certifications(self, step, operation):
+        filters = step.get("filters", {})
+        operation.arguments = {"filters": filters, "limit": step["limit"], "page": 0, "walk": operation.number}
+        self.page(operation, "/certifications", step["key"], {**filters, "limit": step["limit"]})
+
+    def balance(self, step, operation):
+        operation.arguments = {"account": step["key"].split("/")[0]}
+        self.ask(operation, "GET", "/account/balance", step["key"])
+
+    def channel(self, step, operation):
+        self.ask(operation, "GET", "/channel", step["key"])
+
+    # ---- certifications ----
+
+    def certify(self, step, operation):
+        """By sequence (places from 0 to 1) or by time; the range of another step where the step has "of"."""
+        chain = chain_of(step["key"])
+        if "of" in step:
+            asked = dict(self.answer_of(step).arguments["range"])
+        elif "seq_from" in step:
+            asked = {name: self.resolve_sequence(step[name], chain) for name in ("seq_from", "seq_to")}
+        else:
+            asked = {name: self.resolve_time(step[name], chain) for name in ("from", "to")}
+        if list(asked.values()) != sorted(asked.values()):
+            asked = dict(zip(asked, reversed(asked.values())))
+        operation.arguments = {"range": asked, "idempotency_key": step.get("idempotency_key")}
+        headers = {"Idempotency-Key": step["idempotency_key"]} if "idempotency_key" in step else {}
+        self.ask(operation, "POST", "/certifications", step["key"], asked, headers=headers)
+
+    def certification(self, step, operation):
+        first = self.answer_of(step)
+        name = first.answer["certification_id"]
+        operation.arguments = {"certification_id": name, "of_chain": first.arguments["chain"]}
+        self.ask(operation, "GET", "/certifications/" + name, step.get("key", first.arguments["key"]))
+
+    def download(self, step, operation):
+        """A file of a certification that a certification step read as completed."""
+        record = self.answer_of(step).answer
+        files = {"evidence": record.get("evidence_url"),
+                 **{report["languages"][0]: report["url"] for report in record.get("reports", [])},
+                 **{part["name"]: part["url"] for part in record.get("content_parts", [])}}
+        if not files.get(step["file"]):
+            raise Skipped
+        digests = {report["languages"][0]: report["sha256"] for report in record["reports"]}
+        digests |= {part["name"]: part["sha256"] for part in record["content_parts"]}
+        operation.arguments = {"certification_id": record["certification_id"], "file": step["file"],
+                               "sha256": digests.get(step["file"])}
+        address = urllib.parse.urlsplit(files[step["file"]])
+        return self.take(operation, f"{address.path}?{address.query}")
+
+    # ---- operators ----
+
+    def admin(self, step, operation):
+        """A command, by the administration socket of a node. {"$": NAME} stands for the identifier of that name."""
+        operation.kind = step["words"]
+        operation.arguments = {name: value["$"] if isinstance(value, dict) else value
+                               for name, value in step["arguments"].items()}
+        arguments = {name: self.named(value["$"]) if isinstance(value, dict) else value
+                     for name, value in step["arguments"].items()}
+        node = self.run.world.nodes[operation.node]
+        request = json.dumps({"arguments": arguments, "operation": step["words"]}).encode() + b"\n"
+        operation.invoked = self.run.clock()
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(2 * REQUEST_SECONDS)
+                connection.connect(os.path.join(node.data, "admin.sock"))
+                connection.sendall(request)
+                line = connection.makefile("rb").readline()
+        except OSError:
+            return
+        if not line.endswith(b"\n"):
+            return
+        told = json.loads(line)
+        operation.completed = self.run.clock()
+        operation.answer = told.get("result", told.get("error"))
+        unavailable = told.get("error", {}).get("code") in ("temporarily_unavailable", "internal")
+        operation.status = 200 if "result" in told else 503 if unavailable else 400
+        if operation.good and "binds" in step:
+            self.run.bind(step["binds"], operation.answer, step["words"])
+
+
+class Client(threading.Thread):
+    """Runs its steps one after the other."""
+
+    def __init__(self, run, name, steps, home):
+        super().__init__(name=name, daemon=True)
+        self.run_, self.steps = run, steps
+        self.interface = Interface(run, name, home)
+        self.error = None
+
+    def run(self):
+        try:
+            for step in self.steps:
+                time.sleep(step.get("pause", 0))
+                if self.run_.stopping:
+                    break
+                done = self.interface.perform(step)
+                if done and "id" in step:
+                    self.run_.results[step["id"]] = done
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass
+            self.error = error
+        self.interface.close()

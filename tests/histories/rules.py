@@ -1,0 +1,1 @@
+import rules_chain  # noqa: F401

@@ -1,0 +1,141 @@
+"""A run of a script: the world is made, clients and faults do what the script says, everything is healed, and what
+the service then holds is read."""
+
+import threading
+import time
+
+import closing
+import faults
+from history import Fault, History, Operation
+from operations import Client, Interface
+
+RUN_SECONDS = 90  # after which clients are stopped
+CLIENT_SECONDS = 60  # how long they may then need for their last step
+IDENTIFIERS = {"account create": "account_id", "channel create": "channel_id", "key create": "key_id",
+               "limit create": "limit_id", "threshold create": "threshold_id", "pack create": "pack_id",
+               "purchase create": "sale_id", "webhook create": "endpoint_id"}
+
+
+class Broken(Exception):
+    """The run itself failed: nothing can be said of the service."""
+
+
+class Run:
+    """Everything that clients share. Thread safe where it says so."""
+
+    def __init__(self, script, world):
+        self.script, self.world = script, world
+        self.steps = {step["id"]: step for steps in script["clients"] for step in steps}
+        self.names = {}  # identifiers, and secrets, by the names of the script
+        self.results = {}  # of steps, by number
+        self.operations, self.pages, self.known, self.faults = [], {}, {}, []
+        self.stopping = False
+        self._lock = threading.Lock()
+        self._count = 0
+        self._start = time.monotonic()
+
+    # ---- for clients; thread safe ----
+
+    def clock(self):
+        return time.monotonic() - self._start
+
+    def next_number(self):
+        with self._lock:
+            self._count += 1
+            return self._count
+
+    def record(self, operation):
+        with self._lock:
+            self.operations.append(operation)
+            if operation.good and "walk" in operation.arguments:
+                self.pages[operation.arguments["walk"]] = operation
+
+    def last_page(self, walk):
+        with self._lock:
+            return self.pages[walk]
+
+    def learn(self, chain, event):
+        with self._lock:
+            self.known.setdefault(chain, []).append(event)
+
+    def known_of(self, chain):
+        with self._lock:
+            return list(self.known.get(chain, ()))
+
+    def bind(self, name, answer, words):
+        identifier = IDENTIFIERS.get(words)
+        if identifier:
+            self.names[name] = answer[identifier]
+        for secret in ("key", "secret"):
+            if secret in answer:
+                self.names["secret of " + name] = answer[secret]
+
+    # ---- the run ----
+
+    def setup(self):
+        for script in self.script.get("receivers", ()):
+            number = len(self.world.receivers)
+            self.names[f"receiver {number}"] = self.world.receive(script).url
+        interface = Interface(self, "setup")
+        for step in self.script["setup"]:
+            done = interface.perform(step)
+            if not done or not done.good:
+                raise Broken(f"setup: {step}: {done}")
+
+    def apply_faults(self, clients):
+        """Begins and ends each at its time, and ends all that are left once the clients have finished. In the main
+        thread, since a process ends with the thread that started it (PR_SET_PDEATHSIG)."""
+        present, start = [], self.clock()
+        waiting = sorted((faults.make(spec) for spec in self.script["faults"]), key=lambda one: one.at)
+        ended = False
+        while not ended or present:
+            now = self.clock() - start
+            ended = now > RUN_SECONDS or not any(client.is_alive() for client in clients)
+            for fault in [one for one in present if ended or now >= one.at + one.seconds]:
+                fault.end(self.world)
+                present.remove(fault)
+                self.faults.append(Fault(fault.name, fault.begun, self.clock(), fault.spec))
+            while waiting and now >= waiting[0].at and not ended:
+                fault = waiting.pop(0)
+                fault.begun = self.clock()
+                fault.begin(self.world)
+                present.append(fault)
+            self.world.look_at_ends()
+            time.sleep(0.005)
+
+    def run_clients(self):
+        clients = [Client(self, f"client {number}", steps, number)
+                   for number, steps in enumerate(self.script["clients"])]
+        for client in clients:
+            client.start()
+        self.apply_faults(clients)
+        self.stopping = True
+        for client in clients:
+            client.join(CLIENT_SECONDS)
+            if client.error:
+                raise client.error
+            if client.is_alive():
+                raise Broken(f"{client.name} hangs")
+
+    def deliveries(self):
+        return [{"receiver": number, "arrived": delivery.arrived, "status": delivery.status, "path": delivery.path,
+                 "record": delivery.record, "timestamp": delivery.headers.get("X-SVC-Timestamp")}
+                for number, receiver in enumerate(self.world.receivers) for delivery in list(receiver.deliveries)]
+
+    def run(self):
+        """Returns the history."""
+        try:
+            self.world.start()
+            self.setup()
+            self.run_clients()
+            self.world.heal()
+            closing.read(self)
+            self.world.watched = False
+            self.world.stop()
+            facts = {"receivers": [receiver.url for receiver in self.world.receivers], "names": self.names}
+            return History(self.script, self.operations, self.faults, self.deliveries(), self.world.ends, facts)
+        finally:
+            self.world.close()
+
+
+__all__ = ["Broken", "Operation", "Run"]

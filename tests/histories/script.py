@@ -1,0 +1,265 @@
+"""Draws a script from a seed: the constants and settings of the program, accounts with their channels and keys, what
+each client does step by step, and the faults. A script is one JSON document, so that it can be kept, cut and run
+again."""
+
+import random
+
+import declarations
+import faults
+import sizes
+
+SECONDS = 6  # about how long the clients of a run take without faults
+PAUSES = (0, 0, 0, 0.001, 0.005, 0.02, 0.1)
+
+# What a client does next, and how often. A name ending in "…" is a method of Generator.
+WEIGHTS = {
+    "register": 30, "repeat": 8, "contradict": 3, "race": 3, "get_event": 6, "get_content": 4, "trespass": 2,
+    "list": 6, "list_next": 14, "certify_by_sequence": 3, "certify_by_time": 4, "certify_again": 2,
+    "certification": 8, "download": 4, "certifications": 2, "balance": 4, "channel": 1,
+    "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
+}
+
+
+class Generator:
+    def __init__(self, seed, store, nodes):
+        self.random = random.Random(seed)
+        self.script = {"version": 1, "seed": seed, "store": store, "nodes": nodes,
+                       "sizes": sizes.draw(seed) if self.random.random() < 0.8 else {},
+                       "settings": {}, "receivers": [], "setup": [], "clients": [], "faults": []}
+        self.chains = {}  # of each chain: the modality and the names of its keys
+        self.made = []    # steps so far, of all clients
+        self.counts = {}
+
+    # ---- the whole ----
+
+    def draw(self):
+        chosen = self.random
+        self.settings()
+        for number in range(chosen.choice((1, 2, 2, 3))):
+            self.account(f"a{number}")
+        clients = chosen.choice((2, 4, 8, 12))
+        length = chosen.choice((40, 80, 160)) * 8 // clients
+        if chosen.random() < 0.5:  # all of them at one chain
+            self.favourite = chosen.choice(list(self.chains))
+        self.script["clients"] = [[] for _ in range(clients)]
+        for _ in range(length):
+            for steps in self.script["clients"]:
+                steps.append(self.step(steps))
+        self.script["faults"] = faults.draw(chosen, self.script, SECONDS)
+        return self.script
+
+    favourite = None
+
+    def settings(self):
+        chosen = self.random
+        self.script["settings"] = {
+            "seal.interval": chosen.choice(("300ms", "1s", "5s", "60s")),
+            "http.loops": str(chosen.choice((1, 2))),
+            "certification.level": chosen.choice(("B", "T", "LT")),
+            "certification.fee": str(chosen.choice((0, 0, 0, 3))),
+            "webhook.schedule": "1s,1s,2s,2s,5s",
+        }
+
+    def command(self, words, binds=None, **arguments):
+        step = {"op": "admin", "words": words, "arguments": arguments}
+        return {**step, "binds": binds} if binds else step
+
+    def account(self, name):
+        chosen, setup = self.random, self.script["setup"]
+        setup.append(self.command("account create", name, name=name, credits=chosen.choice((0, 20, 100, 10_000)),
+                                  unpaid_limit=chosen.choice((0, 5, 100))))
+        for answers in ([], [500, 500], [404])[:chosen.choice((0, 1, 1, 3))]:
+            self.script["receivers"].append(answers)
+            receiver = len(self.script["receivers"]) - 1
+            setup.append(self.command("webhook create", f"{name}/webhook{receiver}", account={"$": name},
+                                      url={"$": f"receiver {receiver}"}))
+        for credits in chosen.sample((0, 5, 15, 50), chosen.choice((0, 1, 2))):
+            setup.append(self.command("threshold create", f"{name}/threshold{credits}", account={"$": name},
+                                      credits=credits))
+        for number in range(chosen.choice((1, 2, 3))):
+            modality = chosen.choice(("content", "content", "hash_only"))
+            channel = f"{name}/{number}"
+            setup.append(self.command("channel create", channel, account={"$": name}, name=channel,
+                                      declarant="Histories", modality=modality))
+            for mode in chosen.choice((("live",), ("live",), ("live", "test"))):
+                chain = f"{channel}/{mode}"
+                self.chains[chain] = {"modality": modality, "keys": []}
+                for _ in range(chosen.choice((1, 2))):
+                    setup.append(self.key(chain))
+
+    def key(self, chain):
+        keys = self.chains[chain]["keys"]
+        keys.append(f"{chain}/{self.number('key ' + chain)}")
+        channel, mode = chain.rsplit("/", 1)
+        return self.command("key create", keys[-1], channel={"$": channel}, mode=mode, name=keys[-1])
+
+    def number(self, kind):
+        self.counts[kind] = self.counts.get(kind, -1) + 1
+        return self.counts[kind]
+
+    # ---- a step ----
+
+    def step(self, steps):
+        while True:
+            name = self.random.choices(list(WEIGHTS), WEIGHTS.values())[0]
+            step = getattr(self, name)(steps)
+            if step:
+                break
+        step["id"] = self.number("step")
+        pause = self.random.choice(PAUSES)
+        if pause:
+            step["pause"] = pause
+        self.made.append(step)
+        return step
+
+    def chain(self):
+        if self.favourite and self.random.random() < 0.8:
+            return self.favourite
+        return self.random.choice(list(self.chains))
+
+    def some_key(self, chain=None):
+        return self.random.choice(self.chains[chain or self.chain()]["keys"])
+
+    def earlier(self, *ops, of=None):
+        """Returns an earlier step of one of these kinds, most often a recent one."""
+        found = [step for step in (self.made if of is None else of) if step["op"] in ops]
+        if not found:
+            return None
+        return self.random.choice(found[-30:] if self.random.random() < 0.7 else found)
+
+    def register(self, _):
+        chain = self.chain()
+        return {"op": "register", "key": self.some_key(chain), "client_ref": f"r{self.number('ref')}",
+                "content": declarations.draw(self.random, self.chains[chain]["modality"])}
+
+    def repeat(self, _):
+        first = self.earlier("register")
+        if not first:
+            return None
+        return {"op": "repeat", "of": first["id"], "key": self.some_key(first["key"].rsplit("/", 1)[0])}
+
+    def race(self, _):
+        """Registers under a client_ref that another client is about to use, with the same content or another."""
+        first = self.earlier("register", of=self.made[-12:])
+        if not first:
+            return None
+        content = first["content"]
+        if self.random.random() < 0.5:
+            content = declarations.draw(self.random, self.chains[first["key"].rsplit("/", 1)[0]]["modality"])
+        return {"op": "register", "key": first["key"], "client_ref": first["client_ref"], "content": content}
+
+    def contradict(self, _):
+        first = self.earlier("register")
+        if not first:
+            return None
+        modality = self.chains[first["key"].rsplit("/", 1)[0]]["modality"]
+        return {"op": "contradict", "of": first["id"], "content": declarations.draw(self.random, modality)}
+
+    def get_event(self, _):
+        return self.referring("get_event", "register", "repeat")
+
+    def get_content(self, _):
+        return self.referring("get_content", "register", "repeat")
+
+    def referring(self, op, *ops, **more):
+        first = self.earlier(*ops)
+        return {"op": op, "of": first["id"], **more} if first else None
+
+    def trespass(self, _):
+        """Asks for what belongs to another chain."""
+        op = self.random.choice(("get_event", "get_content", "certification"))
+        return self.referring(op, *(("certify",) if op == "certification" else ("register",)), key=self.some_key())
+
+    def list(self, _):
+        chosen, filters = self.random, {}
+        kind = chosen.random()
+        if 0.4 <= kind < 0.55:
+            filters = {"from": self.time_mark(), "to": self.time_mark()}
+        elif kind < 0.65:
+            filters = {"seq_from": round(chosen.random(), 2)}
+        elif kind < 0.7:
+            filters = {"status": chosen.choice(("registered", "unpaid", "test"))}
+        elif kind < 0.85 and (first := self.earlier("register")):
+            return {"op": "list", "key": first["key"], "filters": {"client_ref": first["id"]}, "order": "asc",
+                    "limit": 50}
+        if kind < 0.4:
+            filters = {}
+        return {"op": "list", "key": self.some_key(), "filters": filters, "order": chosen.choice(("asc", "desc")),
+                "limit": chosen.choice((1, 2, 3, 7, 50, 500))}
+
+    def time_mark(self):
+        chosen = self.random
+        if chosen.random() < 0.2:
+            return ["now", chosen.choice((-1, 0, 0, 2))]
+        return ["event", round(chosen.random(), 3), chosen.choice((0, 0, 1, -1, 1000))]
+
+    def list_next(self, steps):
+        first = self.earlier("list", "certifications", of=steps)
+        return {"op": "list_next", "of": first["id"]} if first else None
+
+    def certify_by_sequence(self, _):
+        chosen = self.random
+        return {"op": "certify", "key": self.some_key(), "seq_from": chosen.choice((0, 0, round(chosen.random(), 2))),
+                "seq_to": chosen.choice((1, 1, round(chosen.random(), 2))), **self.idempotency()}
+
+    def certify_by_time(self, _):
+        end = ["now", self.random.choice((0, 0, 0.001, 60))] if self.random.random() < 0.6 else self.time_mark()
+        return {"op": "certify", "key": self.some_key(), "from": self.time_mark(), "to": end, **self.idempotency()}
+
+    def idempotency(self):
+        chosen = self.random.random()
+        return {"idempotency_key": f"i{self.random.randrange(6)}"} if chosen < 0.3 else {}
+
+    def certify_again(self, _):
+        first = self.earlier("certify")
+        if not first:
+            return None
+        again = {"op": "certify", "key": first["key"], "of": first["id"]}
+        if "idempotency_key" in first and self.random.random() < 0.8:
+            again["idempotency_key"] = first["idempotency_key"]
+        return again
+
+    def certification(self, _):
+        return self.referring("certification", "certify")
+
+    def download(self, _):
+        return self.referring("download", "certification", file=self.random.choice(("es", "en", "evidence")))
+
+    def certifications(self, _):
+        return {"op": "certifications", "key": self.some_key(), "limit": self.random.choice((1, 2, 50))}
+
+    def balance(self, _):
+        return {"op": "balance", "key": self.some_key()}
+
+    def channel(self, _):
+        return {"op": "channel", "key": self.some_key()}
+
+    # ---- operators ----
+
+    def configure(self, _):
+        channel = self.chain().rsplit("/", 1)[0]
+        return self.command("channel configure", channel={"$": channel}, declarant=f"D{self.number('declarant')}")
+
+    def key_create(self, _):
+        return self.key(self.chain())
+
+    def key_revoke(self, _):
+        chain = self.chain()
+        if len(self.chains[chain]["keys"]) < 2:
+            return None
+        return self.command("key revoke", key={"$": self.chains[chain]["keys"].pop()})
+
+    def credits_add(self, _):
+        account = self.chain().split("/")[0]
+        return self.command("credits add", account={"$": account}, credits=self.random.choice((1, 5, 20, 100)))
+
+    def limit_create(self, _):
+        chain = self.chain()
+        of = {"channel": {"$": chain.rsplit("/", 1)[0]}} if self.random.random() < 0.5 else \
+            {"key": {"$": self.some_key(chain)}}
+        return self.command("limit create", f"limit{self.number('limit')}", **of, period=self.random.choice(
+            ("day", "month")), max=self.random.choice((10, 40, 200)), action=self.random.choice(("warn", "block")))
+
+
+def draw(seed, store="sqlite", nodes=1):
+    return Generator(seed, store, nodes).draw()

@@ -1,0 +1,84 @@
+"""The service that a script runs against, with its store and all its parts, each of which a fault may reach."""
+
+import os
+
+from nodes import Deployment
+from program import BINARY, NotStarted
+from webhook_receiver import Receiver
+
+START_SECONDS = 120
+
+
+class World:
+    """One node on the embedded store. `directory` is emptied by its owner."""
+
+    def __init__(self, script, directory, binary=BINARY):
+        self.script, self.directory, self.binary = script, directory, binary
+        self.receivers = []
+        self.watched = True  # whether a process that ends was not meant to
+        self.ends = []
+
+    # ---- for subclasses ----
+
+    def settings(self):
+        return {"store.url": f"sqlite:{self.directory}/store.db"}
+
+    def add_nodes(self):
+        self.deployment.add()
+
+    # ---- its life ----
+
+    def start(self):
+        settings = {"webhook.allow_http": "true", "webhook.allow_networks": "127.0.0.0/8",
+                    **self.settings(), **self.script["settings"]}
+        self.deployment = Deployment(self.directory, self.binary, settings)
+        self.add_nodes()
+        self.nodes = self.deployment.nodes
+        for node in self.nodes:
+            node.start(START_SECONDS)
+
+    def look_at_ends(self):
+        """Notes processes that ended unbidden, and starts them again."""
+        for node in self.nodes:
+            if node.process is not None and node.process.poll() is not None:
+                self.ends.append({"process": str(node), "status": node.process.returncode,
+                                  "log": node.log_tail(5)})
+                node.process = None
+        return self.ends
+
+    def heal(self):
+        """Blocks until every node is ready, whatever happened to it."""
+        self.look_at_ends()
+        for node in self.nodes:
+            if not node.alive():
+                node.spawn()
+        for node in self.nodes:
+            node.wait("/readyz", START_SECONDS)
+
+    def stop(self):
+        """Ends the nodes as a service manager does, and notes those that end otherwise than with 0."""
+        for node in self.nodes:
+            self.expect_end(node, node.stop())
+
+    def expect_end(self, node, status):
+        if status != 0:
+            self.ends.append({"process": str(node), "status": status, "log": node.log_tail(5)})
+
+    def close(self):
+        if hasattr(self, "deployment"):
+            self.deployment.close()
+        for receiver in self.receivers:
+            receiver.close()
+
+    def receive(self, script):
+        """Starts a receiver of notices. `script`: its answers in turn, each a status or seconds of silence."""
+        answers = list(script)
+        receiver = Receiver(answer=lambda delivery: answers.pop(0) if answers else 200)
+        self.receivers.append(receiver)
+        return receiver
+
+    def trust(self):
+        return os.path.join(self.nodes[0].data, "trust.pem")
+
+
+__all__ = ["NotStarted", "World"]
