@@ -16,22 +16,22 @@ VERIFIED = 8  # certifications whose files are downloaded
 READ_AGAIN = 15  # events of a chain that are read one by one
 
 
-class Unresolved(Exception):
-    """A request was not answered, although nothing was wrong any more."""
-
-
 class Closing:
     def __init__(self, run):
         self.run = run
         self.interface = Interface(run, "closing")
         self.random = random.Random(run.script["seed"])
+        self.unresolved = []  # what was not answered, although nothing was wrong any more
 
     def until_answered(self, step):
         """Repeats a step until its answer is neither missing nor 5xx, nor a refusal for the rate."""
         end = time.monotonic() + PATIENCE
         while True:
             done = self.interface.perform(step, closing=True)
-            if done is None or (0 < done.status < 500 and done.status != 429) or time.monotonic() > end:
+            if done is None or (0 < done.status < 500 and done.status != 429):
+                return done
+            if time.monotonic() > end:
+                self.unresolved.append(f"waited {PATIENCE} s for an answer: {done}")
                 return done
             time.sleep(0.1)
 
@@ -77,24 +77,24 @@ class Closing:
             self.until_answered({"op": "get_content", "of": -one.number, "key": key})
         return events
 
-    def ended(self, number):
+    def ended(self, number, key):
         """Waits until a certification has ended."""
         end = time.monotonic() + PATIENCE
         while True:
-            done = self.until_answered({"op": "certification", "of": number})
+            done = self.until_answered({"op": "certification", "of": number, "key": key})
             if not done or not done.good or done.answer["status"] != "processing" or time.monotonic() > end:
                 return done
             time.sleep(0.1)
 
     def read_certifications(self):
-        completed, seen = [], set()
+        completed, seen, keys = [], set(), dict(self.keys())
         for one in [one for one in self.run.operations if one.kind in ("certify", "certification request") and one.good]:
             name = one.answer["certification_id"]
             if name in seen or "chain" not in one.arguments:
                 continue
             seen.add(name)
             self.run.results[-one.number] = one
-            done = self.ended(-one.number)
+            done = self.ended(-one.number, keys.get(one.arguments["chain"], one.arguments["key"]))
             if done and done.good and done.answer["status"] == "completed":
                 completed.append(done)
         for one in self.random.sample(completed, min(VERIFIED, len(completed))):
@@ -172,4 +172,7 @@ def contents_of(path):
 
 
 def read(run):
-    Closing(run).read()
+    """Returns what was not answered."""
+    closing = Closing(run)
+    closing.read()
+    return closing.unresolved

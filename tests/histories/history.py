@@ -5,6 +5,7 @@ it may have taken effect at any time after its invocation, or never.
 """
 
 import dataclasses
+import datetime
 import functools
 import json
 
@@ -74,7 +75,8 @@ class History:
         self.script = script
         self.operations = sorted(operations, key=lambda one: one.invoked)
         self.faults, self.deliveries, self.ends = list(faults), list(deliveries), list(ends)
-        self.facts = facts or {}  # clock_moved: whether a node's wall clock was moved
+        self.facts = facts or {}  # wall: the wall-clock time of the start; wall_error: seconds by which it may be wrong;
+                                  # clock_moved: whether a node's wall clock was moved
 
     # ---- on disk ----
 
@@ -145,6 +147,11 @@ class History:
             events = one.answer["data"] if one.kind == "list" else [one.answer]
             found += [(one, one.arguments["chain"], event) for event in events]
         return found
+
+    def wall_text(self, at):
+        """Returns the wall-clock time at a time of the run, as the service states times."""
+        moment = datetime.datetime.fromtimestamp(self.facts["wall"] + at, datetime.timezone.utc)
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def chains_of(self, account):
         return [chain for chain in self.final if chain.split("/")[0] == account]

@@ -32,7 +32,7 @@ class Run:
         self.stopping = False
         self._lock = threading.Lock()
         self._count = 0
-        self._start = time.monotonic()
+        self._start, self._wall = time.monotonic(), time.time()
 
     # ---- for clients; thread safe ----
 
@@ -129,10 +129,13 @@ class Run:
             self.setup()
             self.run_clients()
             self.world.heal()
-            closing.read(self)
+            unresolved = closing.read(self)
             self.world.watched = False
             self.world.stop()
-            facts = {"receivers": [receiver.url for receiver in self.world.receivers], "names": self.names}
+            wall = time.time() - self.clock()
+            facts = {"wall": wall, "wall_error": abs(wall - self._wall) + 0.002,
+                     "receivers": [receiver.url for receiver in self.world.receivers], "names": self.names,
+                     "unresolved": unresolved}
             return History(self.script, self.operations, self.faults, self.deliveries(), self.world.ends, facts)
         finally:
             self.world.close()
