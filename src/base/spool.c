@@ -5,14 +5,15 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/tuned.h"
 
 #define MEMORY ((size_t)64 * 1024)
 
 struct spool {
 	char *directory;
-	int file;         /* -1: none yet */
-	uint64_t written; /* bytes in the file; the rest is in `bytes` */
-	size_t size;
+	int file;          /* -1: none yet */
+	uint64_t written;  /* bytes in the file; the rest is in `bytes` */
+	size_t size, room; /* bytes in memory, and how many there may be */
 	char bytes[MEMORY];
 };
 
@@ -23,6 +24,7 @@ struct spool *spool_make(const char *directory)
 		return NULL;
 	spool->file = -1;
 	spool->written = spool->size = 0;
+	spool->room = (size_t)tuned_up_to("spool", MEMORY);
 	spool->directory = strdup(directory);
 	if (!spool->directory) {
 		free(spool);
@@ -46,12 +48,12 @@ static int write_out(struct spool *spool, struct error *error)
 int spool_add(struct spool *spool, struct slice bytes, struct error *error)
 {
 	while (bytes.size > 0) {
-		size_t room = MEMORY - spool->size;
+		size_t room = spool->room - spool->size;
 		size_t step = bytes.size < room ? bytes.size : room;
 		memcpy(spool->bytes + spool->size, bytes.data, step);
 		spool->size += step;
 		bytes = slice_make(bytes.data + step, bytes.size - step);
-		if (spool->size < MEMORY)
+		if (spool->size < spool->room)
 			continue;
 		int result = write_out(spool, error);
 		if (result)

@@ -24,3 +24,9 @@ int64_t tuned(const char *name, int64_t usual)
 	return usual;
 }
 #endif
+
+int64_t tuned_up_to(const char *name, int64_t most)
+{
+	const int64_t value = tuned(name, most);
+	return value < most ? value : most;
+}

@@ -1,5 +1,4 @@
-/* Tunable constants of rarely executed code: rows gathered before a run is written, growth of the
- * log, registrations per batch.
+/* Tunable constants of rarely executed code: batches, pages, queues, caches and intervals.
  *
  * A build with tests reads other values from the environment, so that test campaigns reach this
  * code within thousands of events: TORTURE_SIZES="refs_gathered=300,log_moved=65536". All processes
@@ -12,5 +11,8 @@
 
 /* Returns the value of `name`, at least 1, or `usual` if none is set. Any thread may call. */
 int64_t tuned(const char *name, int64_t usual);
+/* Does the same, but returns at most `most`, which is also the usual value. For arrays of that
+ * size. */
+int64_t tuned_up_to(const char *name, int64_t most);
 
 #endif

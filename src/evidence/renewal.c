@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/tuned.h"
 #include "evidence/renewal_leaf.h"
 #include "seal/authority.h"
 #include "store/events/segments.h"
@@ -117,7 +118,7 @@ static int stage_block(const struct renewal *renewal, const struct due *due,
 	*ret_more = false;
 	/* The staged blocks have another algorithm: another node staged them in the meantime, and they
 	 * must be closed first. */
-	if (staged.blocks == RENEWAL_BLOCKS_MAX ||
+	if (staged.blocks >= tuned_up_to("renewal_blocks", RENEWAL_BLOCKS_MAX) ||
 	    (staged.blocks > 0 && staged.algorithm != due->algorithm))
 		return OK;
 	staged.algorithm = due->algorithm;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/tuned.h"
 #include "evidence/evidence_chain.h"
 #include "store/certifications/certifications.h"
 #include "store/events/segments.h"
@@ -18,6 +19,7 @@ struct making {
 	const struct renewal *renewal;
 	enum digest_algorithm algorithm;
 	struct renewal_leaves *made;
+	size_t most; /* leaves of a block */
 	size_t hashes_bytes;
 	int64_t read_bytes;
 	bool more; /* not everything due was visited */
@@ -26,7 +28,7 @@ struct making {
 
 static bool enough(const struct making *making)
 {
-	return making->made->count == EVIDENCE_LEAVES_MAX || making->read_bytes > READ_MAX ||
+	return making->made->count == making->most || making->read_bytes > READ_MAX ||
 	       making->hashes_bytes > HASHES_MEMORY_MAX;
 }
 
@@ -184,10 +186,10 @@ static int make_chains(struct making *making)
 	struct evidence_queue_entry *items =
 		arena_alloc(making->made->arena, EVIDENCE_LEAVES_MAX * sizeof *items);
 	size_t count = 0;
-	int result = items ? store_list_evidence_queue(store, store_now_us(store), EVIDENCE_LEAVES_MAX,
-	                                               items, &count, making->error)
+	int result = items ? store_list_evidence_queue(store, store_now_us(store), making->most, items,
+	                                               &count, making->error)
 	                   : ERR_NO_MEMORY;
-	making->more = count == EVIDENCE_LEAVES_MAX;
+	making->more = count == making->most;
 	for (size_t i = 0; i < count && !result && !enough(making) && !stops(making); i++) {
 		struct evidence_leaf *leaf = &making->made->leaves[making->made->count];
 		bool has = false;
@@ -234,7 +236,7 @@ static int make_token(struct making *making, const struct renewable_token *token
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, STEP_MEMORY_MAX);
-	assert(making->made->count < EVIDENCE_LEAVES_MAX);
+	assert(making->made->count < making->most);
 	struct slice bytes = {0};
 	int result = load_token(making->renewal->service->store, token, &arena, &bytes, making->error);
 	if (!result)
@@ -251,7 +253,7 @@ static int make_token(struct making *making, const struct renewable_token *token
 static int make_tokens(struct making *making)
 {
 	struct service *service = making->renewal->service;
-	size_t room = EVIDENCE_LEAVES_MAX - making->made->count, count = 0;
+	size_t room = making->most - making->made->count, count = 0;
 	struct renewable_token *tokens = calloc(room + 1, sizeof *tokens);
 	int result = tokens
 	                 ? store_list_tokens_to_renew(service->store, making->algorithm, clock_now_us(),
@@ -269,8 +271,11 @@ static int make_tokens(struct making *making)
 int renewal_make_leaves(const struct renewal *renewal, enum digest_algorithm algorithm,
                         struct renewal_leaves *made, struct error *error)
 {
-	struct making making = {
-		.renewal = renewal, .algorithm = algorithm, .made = made, .error = error};
+	struct making making = {.renewal = renewal,
+	                        .algorithm = algorithm,
+	                        .made = made,
+	                        .most = (size_t)tuned_up_to("renewal_leaves", EVIDENCE_LEAVES_MAX),
+	                        .error = error};
 	int result = OK;
 	if (made->of_chains)
 		result = make_chains(&making);

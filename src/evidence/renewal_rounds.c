@@ -1,5 +1,6 @@
 /* Records the tokens of new rounds for later renewal. */
 #include "base/log.h"
+#include "base/tuned.h"
 #include "evidence/renewal_leaf.h"
 #include "seal/timestamp.h"
 #include "store/events/segments.h"
@@ -81,6 +82,7 @@ int renewal_record_rounds(const struct renewal *renewal, struct error *error)
 {
 	struct store *store = renewal->service->store;
 	struct sha256 unused;
+	const int64_t most = tuned_up_to("rounds_recorded", ROUNDS_AT_ONCE);
 	int64_t at_rest = 0, last = 0;
 	int result = store_last_registered_round(store, &at_rest, error);
 	if (!result)
@@ -88,7 +90,7 @@ int renewal_record_rounds(const struct renewal *renewal, struct error *error)
 	while (!result && at_rest < last && !renewal_stops(renewal)) {
 		struct renewable_token tokens[2 * ROUNDS_AT_ONCE];
 		size_t count = 0;
-		for (int i = 0; i < ROUNDS_AT_ONCE && at_rest < last && !result; i++)
+		for (int i = 0; i < most && at_rest < last && !result; i++)
 			result = describe_round(store, ++at_rest, tokens, &count, error);
 		if (!result)
 			result = store_register_tokens(store, tokens, count, error);

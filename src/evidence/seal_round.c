@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/tuned.h"
 #include "evidence/timestamp_roots.h"
 #include "evidence/token_path.h"
 #include "seal/round_tree.h"
@@ -14,6 +15,10 @@
 #include "verify/verify.h"
 
 #define SMALL_BLOCK_SEGMENTS 256
+#define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
+/* Limits the segments per chain: a chain that grows faster than it is sealed must not delay the
+ * others. */
+#define CHAIN_SEGMENTS_MAX 64
 
 #define CLOSE_MEMORY_MAX ((size_t)1 << 20)
 
@@ -36,10 +41,15 @@ struct closing {
 
 int sealing_init(struct sealing *sealing, struct service *service)
 {
-	*sealing = (struct sealing){.service = service,
-	                            .block_segments = ROUND_BLOCK_SEGMENTS_MAX,
-	                            .small_block_segments = SMALL_BLOCK_SEGMENTS,
-	                            .round_blocks = ROUND_BLOCKS_MAX};
+	*sealing = (struct sealing){
+		.service = service,
+		.segment_events = tuned_up_to("segment_events", SEGMENT_EVENTS_MAX),
+		.chain_segments = tuned_up_to("chain_segments", CHAIN_SEGMENTS_MAX),
+		.block_events = tuned_up_to("block_events", BLOCK_EVENTS_MAX),
+		.block_segments = (size_t)tuned_up_to("block_segments", ROUND_BLOCK_SEGMENTS_MAX),
+		.small_block_segments = (size_t)tuned_up_to("small_block_segments", SMALL_BLOCK_SEGMENTS),
+		.round_blocks = (size_t)tuned_up_to("round_blocks", ROUND_BLOCKS_MAX)};
+	assert(sealing->round_blocks >= 2); /* half of them may be small */
 	sealing->leaves = malloc((SEGMENT_LEAVES_MAX + 1) * sizeof *sealing->leaves);
 	return sealing->leaves ? OK : ERR_NO_MEMORY;
 }

@@ -12,6 +12,9 @@
 /* State that is kept between rounds. Not thread safe. */
 struct sealing {
 	struct service *service;
+	int64_t segment_events;       /* maximum per segment; SEGMENT_EVENTS_MAX, less in tests */
+	int64_t chain_segments;       /* maximum of a chain per block */
+	int64_t block_events;         /* events after which a block is full */
 	size_t block_segments;        /* maximum per block; ROUND_BLOCK_SEGMENTS_MAX, less in tests */
 	size_t small_block_segments;  /* maximum while events are registered, if smaller */
 	size_t round_blocks;          /* maximum per round; ROUND_BLOCKS_MAX, less in tests */

@@ -9,10 +9,6 @@
 #include "store/nodes/store_state.h"
 #include "store/nodes/unverified_clock.h"
 
-#define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
-/* Limits the segments per chain: a chain that grows faster than it is sealed must not delay the
- * others. */
-#define BLOCK_CHAIN_SEGMENTS_MAX 64
 #define BLOCK_MEMORY_MAX ((size_t)16 << 20)
 #define AHEAD_LOG_INTERVAL_US (60 * US_PER_SECOND)
 /* Number of newly failing chains after which a pass ends: with that many, a common cause is more
@@ -145,8 +141,8 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 {
 	int64_t count = chain->last_sequence - chain->sealed_sequence;
 	assert(count >= 1 && staging->count < staging->limit);
-	if (count > SEGMENT_EVENTS_MAX)
-		count = SEGMENT_EVENTS_MAX;
+	if (count > staging->sealing->segment_events)
+		count = staging->sealing->segment_events;
 	struct segment_record *segment = &staging->segments[staging->count];
 	*segment = (struct segment_record){
 		.account = chain->account,
@@ -258,7 +254,7 @@ static int cut_to_clock(struct staging *staging, struct unsealed_chain *chain)
 
 static bool block_is_full(const struct staging *staging)
 {
-	return staging->count == staging->limit || staging->leaves >= BLOCK_EVENTS_MAX;
+	return staging->count == staging->limit || staging->leaves >= staging->sealing->block_events;
 }
 
 static int add_chain(struct staging *staging, struct unsealed_chain *chain)
@@ -266,8 +262,9 @@ static int add_chain(struct staging *staging, struct unsealed_chain *chain)
 	/* The time of an audit record is always after that of the previous one, even after the clock
 	 * was set back. Records must not wait for the clock. */
 	int result = is_audit_chain(chain->chain) ? OK : cut_to_clock(staging, chain);
-	for (int i = 0; i < BLOCK_CHAIN_SEGMENTS_MAX && !block_is_full(staging) && !result &&
-	                chain->sealed_sequence < chain->last_sequence;
+	const int64_t most = staging->sealing->chain_segments;
+	for (int64_t i = 0; i < most && !block_is_full(staging) && !result &&
+	                    chain->sealed_sequence < chain->last_sequence;
 	     i++) {
 		result = add_segment(staging, chain);
 		if (!result && staging->latest_us < chain->last_received_at_us)

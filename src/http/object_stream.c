@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/log_throttle.h"
+#include "base/tuned.h"
 #include "http/http_internal.h"
 
 #define PIECE_SIZE ((size_t)128 * 1024)
@@ -30,6 +31,7 @@ struct object_stream {
 	int64_t result;
 	struct error error;
 	size_t used, size; /* of the buffer */
+	size_t piece_max;  /* PIECE_SIZE, less in tests */
 	char piece[PIECE_SIZE];
 };
 
@@ -49,10 +51,10 @@ static void fill(struct task *task)
 {
 	struct object_stream *stream = (struct object_stream *)task;
 	int64_t got = 1;
-	while (stream->size < PIECE_SIZE && got > 0) {
+	while (stream->size < stream->piece_max && got > 0) {
 		got = stream->source->read(stream->context, stream->piece + stream->size,
-		                           PIECE_SIZE - stream->size, &stream->error);
-		assert(got <= (int64_t)(PIECE_SIZE - stream->size)); /* a source writes no further */
+		                           stream->piece_max - stream->size, &stream->error);
+		assert(got <= (int64_t)(stream->piece_max - stream->size)); /* a source writes no further */
 		stream->size += got > 0 ? (size_t)got : 0;
 	}
 	stream->over = got <= 0;
@@ -201,6 +203,7 @@ int object_stream_new(struct exchange *exchange, const struct stream_source *sou
 	}
 	memset(stream, 0, offsetof(struct object_stream, piece));
 	stream->memory = memory;
+	stream->piece_max = (size_t)tuned_up_to("stream_piece", PIECE_SIZE);
 	stream->server = exchange->server;
 	stream->source = source;
 	stream->context = context;

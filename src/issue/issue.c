@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/tuned.h"
 #include "issue/issue_job.h"
 #include "report/pdf_sign.h"
 #include "report/renderer.h"
@@ -37,7 +38,7 @@ void issue_path(const struct issue_job *work, const char *name, char path[ISSUE_
 int issue_progress(struct issue_job *work, int64_t done, int64_t total)
 {
 	int64_t now_us = clock_monotonic_us();
-	if (now_us - work->progress_at_us < PROGRESS_INTERVAL_US)
+	if (now_us - work->progress_at_us < work->progress_interval_us)
 		return OK;
 	work->progress_at_us = now_us;
 	int result = issue_check_space(work);
@@ -382,6 +383,7 @@ int issue_certification(struct service *service, const struct certification *cer
 		.watch = watch,
 		.arena = arena,
 		.issued_at_us = clock_now_us(),
+		.progress_interval_us = tuned_up_to("progress_us", PROGRESS_INTERVAL_US),
 	};
 	buf_init(&work.authority_path, AUTHORITY_PATH_MAX);
 	buf_init(&work.path_inside, AUTHORITY_PATH_MAX);

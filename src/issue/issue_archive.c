@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/tuned.h"
 #include "evidence/signer_listing.h"
 #include "evidence/stored_segment.h"
 #include "evidence/token_renewals.h"
@@ -354,10 +355,11 @@ static int add_rounds(struct archive_work *work)
 {
 	const struct certification *certification = work->issue->certification;
 	int64_t rounds[ROUNDS_AT_ONCE];
+	const int64_t most = tuned_up_to("archive_rounds", ROUNDS_AT_ONCE);
 	int result = OK;
 	for (int64_t first = work->first_segment; first <= work->last_segment && !result;
-	     first += ROUNDS_AT_ONCE) {
-		int64_t last = first + ROUNDS_AT_ONCE - 1;
+	     first += most) {
+		int64_t last = first + most - 1;
 		if (last > work->last_segment)
 			last = work->last_segment;
 		result = store_read_segment_rounds(work->issue->service->store, certification->account,

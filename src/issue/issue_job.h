@@ -19,7 +19,7 @@ struct issue_job {
 	struct arena *arena;
 
 	int64_t progress_from, progress_to; /* range of the current step, in permille */
-	int64_t progress_at_us;
+	int64_t progress_at_us, progress_interval_us;
 	int64_t space_bytes; /* reserved on the disk */
 
 	struct chain_head head;

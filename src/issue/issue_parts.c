@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "base/tuned.h"
 #include "issue/issue_job.h"
 
 #define FILE_CONTENT_MAX ((size_t)10485760)
@@ -92,8 +93,10 @@ static int make_parts(struct issue_parts *parts)
 {
 	const struct issue_job *issue = parts->issue;
 	const struct certification *certification = issue->certification;
-	int result = part_writer_begin(issue->directory, certification->certification_id,
-	                               certification->channel_id, 0, 0, &parts->writer, &parts->error);
+	int result =
+		part_writer_begin(issue->directory, certification->certification_id,
+	                      certification->channel_id, (uint64_t)tuned("part_bytes", 0),
+	                      (uint32_t)tuned("part_entries", 0), &parts->writer, &parts->error);
 	if (!result)
 		result = issue_each_event(issue, true, add_content, parts, &parts->error);
 	if (!result)

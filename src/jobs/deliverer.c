@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/tuned.h"
 #include "base/utf8.h"
 #include "service/read_only.h"
 #include "store/nodes/leases.h"
@@ -62,7 +63,10 @@ static int read_rules(struct deliverer *deliverer, struct error *error)
 int deliverer_init(struct deliverer *deliverer, struct service *service, const char *node,
                    struct error *error)
 {
-	*deliverer = (struct deliverer){.service = service};
+	*deliverer = (struct deliverer){
+		.service = service,
+		.record_count = (size_t)tuned_up_to("deliveries_recorded", RECORD_COUNT),
+	};
 	snprintf(deliverer->holder, sizeof deliverer->holder, "%s", node);
 	queue_init(&deliverer->queue);
 	deliverer->results = calloc(DELIVERER_RESULTS_MAX, sizeof *deliverer->results);
@@ -172,7 +176,7 @@ static int64_t record_at_us(const struct deliverer *deliverer)
 		return INT64_MAX;
 	if (deliverer->recording_fails)
 		return deliverer->recorded_at_us + RECORD_RETRY_US;
-	if (deliverer->result_count >= RECORD_COUNT)
+	if (deliverer->result_count >= deliverer->record_count)
 		return 0;
 	return deliverer->results_since_us +
 	       (deliverer->result_acknowledged ? RECORD_ACKNOWLEDGED_US : RECORD_US);
@@ -347,7 +351,7 @@ static void load(struct deliverer *deliverer, struct queue_endpoint *endpoint, i
 	arena_init(&arena, LOAD_MEMORY_MAX);
 	struct error error = {0};
 	struct delivery_batch batch = {0};
-	int64_t limit = queue_load_limit(endpoint);
+	int64_t limit = queue_load_limit(&deliverer->queue, endpoint);
 	struct store *store = deliverer->service->store;
 	int result = store_load_deliveries(store, endpoint->account, endpoint->endpoint,
 	                                   store_now_us(store), limit, &arena, &batch, &error);

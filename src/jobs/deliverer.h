@@ -26,6 +26,7 @@ struct deliverer {
 	struct delivery_queue queue;
 	struct attempt_record *results; /* not recorded yet */
 	size_t result_count;
+	size_t record_count;      /* results that are recorded at once; RECORD_COUNT, less in tests */
 	bool result_acknowledged; /* one of them is an acknowledgement */
 	/* All times are monotonic. */
 	int64_t results_since_us; /* oldest result */

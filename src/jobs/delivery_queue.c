@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/schedule.h"
+#include "base/tuned.h"
 
 #define ENDPOINTS_MAX 100000
 #define SLOW_US (2 * US_PER_SECOND)
@@ -24,7 +25,17 @@ void queue_item_free(struct queue_item *item)
 
 void queue_init(struct delivery_queue *queue)
 {
-	*queue = (struct delivery_queue){0};
+	*queue = (struct delivery_queue){
+		.under_way_max = (unsigned)tuned_up_to("deliveries", UNDER_WAY_MAX),
+		.under_way_in_doubt_max =
+			(unsigned)tuned_up_to("deliveries_in_doubt", UNDER_WAY_IN_DOUBT_MAX),
+		.under_way_endpoint_max =
+			(unsigned)tuned_up_to("deliveries_of_endpoint", UNDER_WAY_ENDPOINT_MAX),
+		.unrecorded_max = (unsigned)tuned_up_to("deliveries_unrecorded", UNRECORDED_MAX),
+		.loaded_max = tuned_up_to("deliveries_loaded", LOADED_MAX),
+	};
+	/* Endpoints in doubt leave requests to the others. */
+	assert(queue->under_way_in_doubt_max < queue->under_way_max);
 	queue->ring.next = queue->ring.previous = &queue->ring;
 }
 
@@ -153,13 +164,13 @@ bool queue_may_begin(const struct delivery_queue *queue, const struct queue_endp
 	assert(endpoint->unrecorded_count <= UNRECORDED_MAX);
 	assert(endpoint->under_way <= endpoint->of->under_way);
 	assert(endpoint->of->under_way <= queue->under_way);
-	if (!has_place(UNDER_WAY_MAX, queue->under_way, endpoint->of->under_way) ||
-	    endpoint->unrecorded_count == UNRECORDED_MAX)
+	if (!has_place(queue->under_way_max, queue->under_way, endpoint->of->under_way) ||
+	    endpoint->unrecorded_count >= queue->unrecorded_max)
 		return false;
 	if (!endpoint->in_doubt)
-		return endpoint->under_way < UNDER_WAY_ENDPOINT_MAX;
+		return endpoint->under_way < queue->under_way_endpoint_max;
 	return endpoint->under_way == 0 &&
-	       has_place(UNDER_WAY_IN_DOUBT_MAX, queue->in_doubt_under_way,
+	       has_place(queue->under_way_in_doubt_max, queue->in_doubt_under_way,
 	                 endpoint->of->in_doubt_under_way) &&
 	       monotonic_us >= endpoint->not_before_us;
 }
@@ -175,10 +186,11 @@ void queue_move_last(struct delivery_queue *queue, struct queue_endpoint *endpoi
 	endpoint->previous->next = queue->ring.previous = endpoint;
 }
 
-int64_t queue_load_limit(const struct queue_endpoint *endpoint)
+int64_t queue_load_limit(const struct delivery_queue *queue, const struct queue_endpoint *endpoint)
 {
 	assert(endpoint->unrecorded_count <= UNRECORDED_MAX);
-	return endpoint->unrecorded_count + (endpoint->in_doubt ? LOADED_IN_DOUBT_MAX : LOADED_MAX);
+	return endpoint->unrecorded_count +
+	       (endpoint->in_doubt ? LOADED_IN_DOUBT_MAX : queue->loaded_max);
 }
 
 bool queue_is_unrecorded(const struct queue_endpoint *endpoint, int64_t notice)
@@ -210,7 +222,7 @@ static void count_in_doubt(struct delivery_queue *queue, struct queue_endpoint *
 struct queue_item *queue_begin(struct delivery_queue *queue, struct queue_endpoint *endpoint)
 {
 	assert(endpoint->first && endpoint->unrecorded_count < UNRECORDED_MAX);
-	assert(queue->under_way < UNDER_WAY_MAX);
+	assert(queue->under_way < queue->under_way_max);
 	struct queue_item *item = endpoint->first;
 	endpoint->first = item->next;
 	if (!endpoint->first)

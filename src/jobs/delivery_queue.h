@@ -70,6 +70,11 @@ struct delivery_queue {
 	size_t count;
 	unsigned under_way;
 	unsigned in_doubt_under_way;
+	unsigned under_way_max;          /* UNDER_WAY_MAX, less in tests, like the others */
+	unsigned under_way_in_doubt_max; /* UNDER_WAY_IN_DOUBT_MAX */
+	unsigned under_way_endpoint_max; /* UNDER_WAY_ENDPOINT_MAX */
+	unsigned unrecorded_max;         /* UNRECORDED_MAX */
+	int64_t loaded_max;              /* LOADED_MAX */
 };
 
 void queue_init(struct delivery_queue *queue);
@@ -88,7 +93,7 @@ bool queue_may_begin(const struct delivery_queue *queue, const struct queue_endp
 /* Moves the endpoint to the end of the round-robin order. */
 void queue_move_last(struct delivery_queue *queue, struct queue_endpoint *endpoint);
 /* Returns how many deliveries to load for the endpoint. */
-int64_t queue_load_limit(const struct queue_endpoint *endpoint);
+int64_t queue_load_limit(const struct delivery_queue *queue, const struct queue_endpoint *endpoint);
 bool queue_is_unrecorded(const struct queue_endpoint *endpoint, int64_t notice);
 /* Frees loaded deliveries that have not started. */
 void queue_drop_loaded(struct queue_endpoint *endpoint);

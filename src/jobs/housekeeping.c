@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/tuned.h"
 #include "jobs/internal.h"
 #include "service/read_only.h"
 #include "service/sweep.h"
@@ -167,8 +168,8 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 	int64_t now_us = clock_monotonic_us();
 	validation_log_levels(&housekeeping->level_logger, housekeeping->service, stopping);
 	if (now_us >= housekeeping->next_us && store_is_whole(housekeeping->service->store)) {
-		housekeeping->next_us = now_us + INTERVAL_US;
+		housekeeping->next_us = now_us + tuned_up_to("housekeeping_us", INTERVAL_US);
 		keep_house(housekeeping, stopping);
 	}
-	return RUN_INTERVAL_US;
+	return tuned_up_to("housekeeping_us", RUN_INTERVAL_US);
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/tuned.h"
 #include "evidence/signers.h"
 #include "issue/issue_attempt.h"
 #include "jobs/internal.h"
@@ -32,7 +33,7 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
 		.lease_renewer = lease_renewer,
 		.checks_overdue = number == 0,
 		/* After a long downtime the sealer runs first. */
-		.overdue_at_us = clock_monotonic_us() + OVERDUE_INTERVAL_US,
+		.overdue_at_us = clock_monotonic_us() + tuned_up_to("overdue_us", OVERDUE_INTERVAL_US),
 	};
 	snprintf(issuer->node, sizeof issuer->node, "%.*s#", HOLDER_SIZE - 16, node);
 	snprintf(issuer->holder, sizeof issuer->holder, "%.*s%d", HOLDER_SIZE - 8, issuer->node,
@@ -49,7 +50,7 @@ static int renew(void *context)
 	struct issuing *job = context;
 	struct store *store = job->issuer->service->store;
 	int result = store_renew_certification(store, &job->certification, job->issuer->holder,
-	                                       store_now_us(store) + RENEWED_LEASE_US,
+	                                       store_now_us(store) + renewed_lease_us(),
 	                                       atomic_load(&job->permille), NULL);
 	if (result == ERR_REFUSED)
 		atomic_store(&job->lost, true);
@@ -115,7 +116,7 @@ static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 	int64_t now_us = clock_monotonic_us();
 	if (!issuer->checks_overdue || now_us < issuer->overdue_at_us)
 		return;
-	issuer->overdue_at_us = now_us + OVERDUE_INTERVAL_US;
+	issuer->overdue_at_us = now_us + tuned_up_to("overdue_us", OVERDUE_INTERVAL_US);
 	issue_fail_overdue(issuer->service, stopping);
 }
 
@@ -136,7 +137,7 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 		struct certification_claim claim = {
 			.holder = issuer->holder,
 			.now_us = store_now_us(issuer->service->store),
-			.lease_us = RENEWED_LEASE_US,
+			.lease_us = renewed_lease_us(),
 			.after_account = issuer->last_account,
 			.node = issuer->node,
 			.account_max = ISSUER_COUNT - 1,

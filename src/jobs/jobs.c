@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/tuned.h"
 #include "evidence/signers.h"
 #include "issue/check_file.h"
 #include "issue/links.h"
@@ -144,7 +145,7 @@ static int64_t write_key_uses(void *context, const atomic_bool *stopping)
 	int result = service_write_key_uses(jobs->service, &error);
 	if (result)
 		log_warning("key_uses_not_written", "cause", error_reason(&error, result));
-	return KEY_USES_INTERVAL_US;
+	return tuned_up_to("key_uses_us", KEY_USES_INTERVAL_US);
 }
 
 static int start_threads(struct jobs *jobs, struct error *error)

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/tuned.h"
 #include "jobs/job_thread.h"
 
 struct holding {
@@ -18,6 +19,15 @@ struct lease_renewer {
 	struct job_thread *thread;
 };
 
+int64_t renewed_lease_us(void)
+{
+	return tuned_up_to("lease_us", RENEWED_LEASE_US);
+}
+
+static_assert(RENEWED_LEASE_US / LEASE_RENEWER_INTERVAL_US * LEASE_RENEWER_INTERVAL_US ==
+                  RENEWED_LEASE_US,
+              "a shorter lease is renewed as often");
+
 static int64_t renew_all(void *context, const atomic_bool *stopping)
 {
 	struct lease_renewer *lease_renewer = context;
@@ -29,7 +39,7 @@ static int64_t renew_all(void *context, const atomic_bool *stopping)
 			holding->renew = NULL;
 		pthread_mutex_unlock(&lease_renewer->mutex);
 	}
-	return LEASE_RENEWER_INTERVAL_US;
+	return renewed_lease_us() / (RENEWED_LEASE_US / LEASE_RENEWER_INTERVAL_US);
 }
 
 int lease_renewer_start(struct lease_renewer **ret_renewer, struct error *error)
@@ -88,7 +98,7 @@ void lease_renewer_remove(struct lease_renewer *lease_renewer, int holding)
 static int take(struct renewed_lease *kept, bool *ret_taken, struct error *error)
 {
 	return store_take_lease(kept->store, kept->name, kept->holder, store_now_us(kept->store),
-	                        RENEWED_LEASE_US, ret_taken, error);
+	                        renewed_lease_us(), ret_taken, error);
 }
 
 static int renew(void *context)

@@ -13,6 +13,9 @@
 #define LEASE_RENEWER_INTERVAL_US (3 * US_PER_SECOND)
 #define LEASE_RENEWER_LEASES_MAX 8
 
+/* Returns RENEWED_LEASE_US, or less in tests. */
+int64_t renewed_lease_us(void);
+
 struct lease_renewer;
 
 /* Renews a lease. ERR_REFUSED: it is lost and will not be renewed again. */

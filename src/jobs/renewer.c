@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/schedule.h"
+#include "base/tuned.h"
 #include "evidence/renewal.h"
 #include "jobs/internal.h"
 #include "service/read_only.h"
@@ -75,7 +76,8 @@ static int queue_forgotten(struct renewer *renewer, const struct renewal *renewa
 		return OK;
 	int result = renewal_queue_missing(renewal, error);
 	if (!result)
-		renewer->missing_check_at_us = clock_monotonic_us() + FORGOTTEN_EVERY_US;
+		renewer->missing_check_at_us =
+			clock_monotonic_us() + tuned_up_to("missing_us", FORGOTTEN_EVERY_US);
 	return result;
 }
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/tuned.h"
 #include "net/http.h"
 #include "seal/signed_data.h"
 
@@ -20,6 +21,7 @@ struct issuers {
 	int timeout_ms;
 	pthread_mutex_t mutex;
 	STACK_OF(X509) * cached; /* cache of certificates that issued another one */
+	int cached_max;
 };
 
 struct issuers *issuers_create(const struct address_guard *guard, int timeout_ms)
@@ -31,6 +33,7 @@ struct issuers *issuers_create(const struct address_guard *guard, int timeout_ms
 	pthread_mutex_init(&issuers->mutex, NULL);
 	issuers->guard = *guard;
 	issuers->timeout_ms = timeout_ms;
+	issuers->cached_max = (int)tuned_up_to("issuers_cached", ISSUERS_CACHED_MAX);
 	issuers->cached = sk_X509_new_null();
 	if (issuers->cached)
 		return issuers;
@@ -132,7 +135,7 @@ static int find_cached(struct issuers *issuers, X509 *below, STACK_OF(X509) * kn
 static int cache_issuer(struct issuers *issuers, X509 *issuer)
 {
 	pthread_mutex_lock(&issuers->mutex);
-	if (sk_X509_num(issuers->cached) == ISSUERS_CACHED_MAX)
+	if (sk_X509_num(issuers->cached) >= issuers->cached_max)
 		X509_free(sk_X509_shift(issuers->cached));
 	int result = take_reference(issuer, issuers->cached);
 	pthread_mutex_unlock(&issuers->mutex);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/schedule.h"
+#include "base/tuned.h"
 #include "seal/revocation_client.h"
 
 #define BACKOFF_FIRST_US (5 * US_PER_SECOND)
@@ -35,6 +36,7 @@ struct revocation_cache {
 	pthread_mutex_t mutex;
 	int64_t uses;
 	size_t size_bytes;
+	size_t room; /* number of entries, and of sources, that are used */
 	struct entry entries[REVOCATION_CACHE_ENTRIES_MAX];
 	struct source sources[REVOCATION_CACHE_ENTRIES_MAX];
 };
@@ -43,8 +45,10 @@ struct revocation_cache *revocation_cache_create(void)
 {
 	struct revocation_cache *cache = calloc(1, sizeof *cache);
 
-	if (cache)
+	if (cache) {
 		pthread_mutex_init(&cache->mutex, NULL);
+		cache->room = (size_t)tuned_up_to("revocation_cache", REVOCATION_CACHE_ENTRIES_MAX);
+	}
 	return cache;
 }
 
@@ -52,7 +56,7 @@ void revocation_cache_free(struct revocation_cache *cache)
 {
 	if (!cache)
 		return;
-	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++)
+	for (size_t i = 0; i < cache->room; i++)
 		buf_free(&cache->entries[i].der);
 	pthread_mutex_destroy(&cache->mutex);
 	free(cache);
@@ -70,7 +74,7 @@ static struct sha256 name_of(const struct revocation_request *question)
 
 static struct entry *find(struct revocation_cache *cache, const struct sha256 *question)
 {
-	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++)
+	for (size_t i = 0; i < cache->room; i++)
 		if (cache->entries[i].der.size > 0 && sha256_equal(&cache->entries[i].question, question))
 			return &cache->entries[i];
 	return NULL;
@@ -87,7 +91,7 @@ static struct entry *least_recently_used(struct revocation_cache *cache)
 {
 	struct entry *oldest = NULL;
 
-	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++) {
+	for (size_t i = 0; i < cache->room; i++) {
 		struct entry *entry = &cache->entries[i];
 		if (entry->der.size > 0 && (!oldest || entry->used < oldest->used))
 			oldest = entry;
@@ -102,7 +106,7 @@ static struct entry *find_room(struct revocation_cache *cache, size_t size)
 	while (cache->size_bytes + size > REVOCATION_CACHE_BYTES_MAX &&
 	       (oldest = least_recently_used(cache)))
 		drop(cache, oldest);
-	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++)
+	for (size_t i = 0; i < cache->room; i++)
 		if (cache->entries[i].der.size == 0)
 			return &cache->entries[i];
 	oldest = least_recently_used(cache);
@@ -179,7 +183,7 @@ void revocation_cache_put(struct revocation_cache *cache, const struct revocatio
 
 static struct source *find_source(struct revocation_cache *cache, const struct sha256 *url)
 {
-	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX; i++)
+	for (size_t i = 0; i < cache->room; i++)
 		if (cache->sources[i].failures > 0 && sha256_equal(&cache->sources[i].url, url))
 			return &cache->sources[i];
 	return NULL;
@@ -190,7 +194,7 @@ static struct source *add_source(struct revocation_cache *cache, const struct sh
 {
 	struct source *chosen = &cache->sources[0];
 
-	for (size_t i = 0; i < REVOCATION_CACHE_ENTRIES_MAX && chosen->failures > 0; i++)
+	for (size_t i = 0; i < cache->room && chosen->failures > 0; i++)
 		if (cache->sources[i].failures == 0 || cache->sources[i].next_try_us < chosen->next_try_us)
 			chosen = &cache->sources[i];
 	*chosen = (struct source){.url = *url};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "base/tuned.h"
 #include "service/key_uses.h"
 #include "store/accounts/accounts.h"
 
@@ -79,13 +80,20 @@ struct key_cache {
 	pthread_mutex_t mutex;
 	struct cache_entry *sets[CACHE_SETS][CACHE_WAYS];
 	uint64_t generation; /* incremented when the cache is cleared */
+	uint32_t mask;       /* number of sets used, minus 1 */
+	int64_t life_us;     /* KEY_LIFE_US, less in tests */
 };
 
 struct key_cache *key_cache_make(void)
 {
 	struct key_cache *cache = calloc(1, sizeof *cache);
-	if (cache)
-		pthread_mutex_init(&cache->mutex, NULL);
+	if (!cache)
+		return NULL;
+	const int64_t used = tuned_up_to("key_cache", CACHE_SETS);
+	assert((used & (used - 1)) == 0);
+	cache->mask = (uint32_t)used - 1;
+	cache->life_us = tuned_up_to("key_life_us", KEY_LIFE_US);
+	pthread_mutex_init(&cache->mutex, NULL);
 	return cache;
 }
 
@@ -118,7 +126,7 @@ static struct cache_entry **place_of(struct key_cache *cache, const struct sha25
 {
 	uint32_t number;
 	memcpy(&number, key_hash->bytes, sizeof number);
-	struct cache_entry **set = cache->sets[number & (CACHE_SETS - 1)];
+	struct cache_entry **set = cache->sets[number & cache->mask];
 	struct cache_entry **place = set;
 	for (size_t i = 0; i < CACHE_WAYS; i++) {
 		if (set[i] && sha256_equal(&set[i]->key_hash, key_hash))
@@ -166,9 +174,9 @@ static bool has_failed(const struct cache_entry *entry)
 	return entry->result && entry->result != ERR_NOT_FOUND;
 }
 
-static bool is_fresh(const struct cache_entry *entry, int64_t now_us)
+static bool is_fresh(const struct key_cache *cache, const struct cache_entry *entry, int64_t now_us)
 {
-	int64_t life_us = has_failed(entry) ? FAILURE_LIFE_US : KEY_LIFE_US;
+	int64_t life_us = has_failed(entry) ? FAILURE_LIFE_US : cache->life_us;
 	return entry->read_at_us && now_us - entry->read_at_us < life_us;
 }
 
@@ -214,7 +222,7 @@ bool service_find_cached_key(struct service *service, struct slice key,
 	struct sha256 key_hash = sha256_of(key.data, key.size);
 	bool found = cache_find(service->keys, &key_hash, &entry, &generation);
 	*ret_question = (struct key_lookup_query){key_hash, entry.familiar, generation};
-	if (!found || !is_fresh(&entry, clock_monotonic_us()))
+	if (!found || !is_fresh(service->keys, &entry, clock_monotonic_us()))
 		return false;
 	*ret_result = judge(&entry, ret, error);
 	return true;

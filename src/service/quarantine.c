@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/schedule.h"
+#include "base/tuned.h"
 
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
@@ -32,7 +33,7 @@ bool quarantine_is_waiting(const struct quarantine *quarantine, int64_t account,
 
 static size_t make_room(struct quarantine *quarantine)
 {
-	if (quarantine->count < QUARANTINE_MAX)
+	if (quarantine->count < (size_t)tuned_up_to("quarantine", QUARANTINE_MAX))
 		return quarantine->count++;
 	size_t oldest = 0;
 	for (size_t i = 1; i < quarantine->count; i++)

@@ -18,14 +18,14 @@ bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pen
 {
 	uint64_t account = (uint64_t)pending->registration.account;
 	pthread_mutex_lock(&sequencer->mutex);
-	bool refused =
-		sequencer->stopping || !fair_queue_has_room(&sequencer->waiting, account, QUEUE_MAX);
+	bool refused = sequencer->stopping ||
+	               !fair_queue_has_room(&sequencer->waiting, account, sequencer->queue_max);
 	bool was_due = sequencer->due;
 	assert(!pending->is_waiting);
 	pending->is_waiting = !refused;
 	if (!refused)
 		fair_queue_add(&sequencer->waiting, &pending->turn, account);
-	if (!refused && (sequencer->waiting.length >= GATHERED ||
+	if (!refused && (sequencer->waiting.length >= sequencer->gathered_max ||
 	                 atomic_load(&sequencer->registrar->open_brackets) == 0))
 		sequencer->due = true;
 	bool becomes_due = !was_due && sequencer->due;
@@ -156,8 +156,9 @@ bool sequencer_start(struct registrar *registrar, unsigned number)
 	struct sequencer *sequencer = &registrar->sequencers[number];
 	sequencer->registrar = registrar;
 	sequencer->number = number;
-	const int64_t batch_max = tuned("batch", BATCH_MAX);
-	sequencer->batch_max = batch_max < BATCH_MAX ? (size_t)batch_max : BATCH_MAX;
+	sequencer->batch_max = (size_t)tuned_up_to("batch", BATCH_MAX);
+	sequencer->queue_max = (size_t)tuned_up_to("queue", QUEUE_MAX);
+	sequencer->gathered_max = (size_t)tuned_up_to("gathered", GATHERED);
 	sequencer->sharded = registrar->service->settings->store_sharded;
 	fair_queue_init(&sequencer->waiting);
 	pthread_mutex_init(&sequencer->mutex, NULL);

@@ -23,7 +23,9 @@ struct sequencer {
 	pthread_cond_t arrived;
 	struct fair_queue waiting; /* fair queue of pending registrations, by account */
 	bool stopping;
-	size_t batch_max;
+	size_t batch_max;    /* BATCH_MAX, less in tests, like the others */
+	size_t queue_max;    /* QUEUE_MAX */
+	size_t gathered_max; /* registrations that make a batch ready */
 	bool due; /* the waiting registrations are ready as a batch; implies that there are some */
 	struct quarantine quarantine; /* quarantined chains, which get separate batches; modified by the
 	                                 thread only */

@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 
 #include "base/log.h"
+#include "base/tuned.h"
 #include "seal/authority.h"
 #include "store/events/segments.h"
 
@@ -284,7 +285,8 @@ void watch_check_disks(struct service *service)
 	struct watch *watch = service->watch;
 	struct error error = {0};
 	int64_t now_us = clock_monotonic_us();
-	bool ask = !watch->content_asked_us || now_us >= watch->content_asked_us + CONTENT_EVERY_US;
+	bool ask = !watch->content_asked_us ||
+	           now_us >= watch->content_asked_us + tuned_up_to("content_us", CONTENT_EVERY_US);
 	atomic_store(&watch->looking_around_since_us, now_us);
 	for (enum place place = 0; place < PLACE_COUNT; place++) {
 		struct disk disk = check_disk(service->settings, place);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/percent.h"
+#include "base/tuned.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 
@@ -63,6 +64,7 @@ static int open_store(const struct content_options *options, const char *place,
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a store");
 	store->base.driver = &content_s3_driver;
 	pthread_mutex_init(&store->lock, NULL);
+	store->sessions_max = (size_t)tuned_up_to("s3_sessions", S3_SESSIONS_MAX);
 	int result = fill(store, options, place, error);
 	if (result) {
 		close_store(&store->base);

@@ -76,6 +76,7 @@ struct s3_store {
 	pthread_mutex_t lock; /* protects the following */
 	struct http_session *sessions[S3_SESSIONS_MAX];
 	size_t session_count;
+	size_t sessions_max;  /* idle ones kept; S3_SESSIONS_MAX, less in tests */
 	int64_t answered_us;  /* monotonic: last successful answer; 0: none yet */
 	int64_t asked_us;     /* monotonic: last failed check of s3_ready; 0: none */
 	struct error failure; /* the error of that check */

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/tuned.h"
 #include "content/s3/s3.h"
 #include "content/s3/s3_xml.h"
 
@@ -31,7 +32,7 @@ static struct http_session *take_session(struct s3_store *store)
 static void give_session(struct s3_store *store, struct http_session *session)
 {
 	pthread_mutex_lock(&store->lock);
-	if (store->session_count < S3_SESSIONS_MAX) {
+	if (store->session_count < store->sessions_max) {
 		store->sessions[store->session_count++] = session;
 		session = NULL;
 	}

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/percent.h"
+#include "base/tuned.h"
 #include "content/s3/s3.h"
 #include "content/s3/s3_xml.h"
 
@@ -20,6 +21,7 @@ struct sweep {
 	int (*visit)(void *context, const char *name);
 	void *context;
 	struct arena arena;
+	int64_t listed_max; /* per answer; S3_LIST_MAX, less in tests */
 	struct error *error;
 };
 
@@ -29,6 +31,13 @@ static void add_parameter(struct buf *query, const char *name, const char *value
 		return;
 	buf_printf(query, "%s%s=", query->size ? "&" : "", name);
 	buf_add_percent(query, slice_of(value), "");
+}
+
+static void add_number(struct buf *query, const char *name, int64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%lld", (long long)value);
+	add_parameter(query, name, text);
 }
 
 static int list(struct sweep *sweep, struct buf *query, struct s3_listing *ret_listing)
@@ -81,7 +90,7 @@ static int sweep_objects(struct sweep *sweep)
 		add_parameter(&query, "continuation-token", *token ? token : NULL);
 		add_parameter(&query, "encoding-type", "url");
 		add_parameter(&query, "list-type", "2");
-		add_parameter(&query, "max-keys", "1000");
+		add_number(&query, "max-keys", sweep->listed_max);
 		add_parameter(&query, "prefix", sweep->prefix);
 		arena_reset(&sweep->arena);
 		result = list(sweep, &query, &listing);
@@ -125,7 +134,7 @@ static int sweep_uploads(struct sweep *sweep)
 		buf_init(&query, S3_QUERY_MAX);
 		add_parameter(&query, "encoding-type", "url");
 		add_parameter(&query, "key-marker", *key ? key : NULL);
-		add_parameter(&query, "max-uploads", "1000");
+		add_number(&query, "max-uploads", sweep->listed_max);
 		add_parameter(&query, "prefix", sweep->prefix);
 		add_parameter(&query, "upload-id-marker", *key && *upload ? upload : NULL);
 		buf_add_text(&query, "&uploads=");
@@ -150,6 +159,7 @@ static int run(struct content_store *base, const struct content_range *range,
 	                      .range = range,
 	                      .visit = visit,
 	                      .context = context,
+	                      .listed_max = tuned_up_to("s3_listed", S3_LIST_MAX),
 	                      .error = error};
 	snprintf(sweep.prefix, sizeof sweep.prefix, "%s%s%s", sweep.store->place.prefix, range->area,
 	         *range->area ? "/" : "");

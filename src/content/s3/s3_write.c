@@ -10,6 +10,7 @@
 #include "base/base64.h"
 #include "base/file.h"
 #include "base/percent.h"
+#include "base/tuned.h"
 #include "content/s3/s3.h"
 #include "content/s3/s3_xml.h"
 
@@ -193,7 +194,7 @@ static int send_part(struct parts *parts, struct piece *piece, unsigned number, 
 
 static int send_parts(struct parts *parts, int descriptor, struct error *error)
 {
-	uint64_t part_size = S3_PART_SIZE;
+	uint64_t part_size = (uint64_t)tuned_up_to("s3_part", S3_PART_SIZE);
 	if (parts->size / part_size >= S3_PARTS_MAX)
 		part_size = parts->size / (S3_PARTS_MAX - 1) + 1;
 	int result = OK;
@@ -284,7 +285,7 @@ int s3_put(struct content_store *base, int descriptor, uint64_t size, const char
            struct error *error)
 {
 	struct s3_store *store = (struct s3_store *)base;
-	if (size > S3_SINGLE_MAX) {
+	if (size > (uint64_t)tuned_up_to("s3_single", S3_SINGLE_MAX)) {
 		struct parts parts = {.store = store, .name = name, .size = size};
 		buf_init(&parts.completion, COMPLETION_MAX);
 		int result = put_in_parts(&parts, descriptor, error);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/tuned.h"
 #include "db/postgres/postgres_internal.h"
 
 #define STATEMENT_WAIT_US (60 * US_PER_SECOND)
@@ -65,7 +66,7 @@ static bool make_connections(struct pg_db *db)
 		db->registrars[i] = pg_make_connection(db, PG_REGISTRAR);
 		made = made && db->registrars[i];
 	}
-	for (size_t i = 0; i < PG_READERS; i++) {
+	for (size_t i = 0, count = (size_t)tuned_up_to("readers", PG_READERS); i < count; i++) {
 		db->readers[i] = pg_make_connection(db, PG_READER);
 		made = made && db->readers[i];
 		if (!made)
@@ -94,6 +95,9 @@ int pg_open(const struct db_options *options, const struct pg_extension *extensi
 	if (!db)
 		return ERR_NO_MEMORY;
 	db->extension = extension;
+	db->fetched_max = (int)tuned_up_to("rows_fetched", FETCHED_MAX);
+	db->waiting_max = (size_t)tuned_up_to("statements_sent", WAITING_MAX - ONE_USE_MAX);
+	db->registrar_count = (unsigned)tuned_up_to("registrars", PG_REGISTRARS);
 	db->base.driver = extension->driver;
 	db->url = strdup(options->url);
 	db->base.sharded = options->sharded;
@@ -353,7 +357,7 @@ int pg_run(struct db_connection *base, const char *sql, struct error *error)
 
 unsigned pg_registrar_count(const struct db *base)
 {
-	return PG_REGISTRARS;
+	return ((const struct pg_db *)base)->registrar_count;
 }
 
 const char *pg_promise(const struct db *base)

@@ -98,12 +98,16 @@ struct pg_extension {
 
 #define PG_READERS 8
 #define PG_REGISTRARS 4
+#define FETCHED_MAX 500 /* rows of a long result per fetch */
 
 struct pg_db {
 	struct db base;
 	const struct pg_extension *extension;
 	char *url;
 	unsigned require_replicas;
+	unsigned registrar_count; /* at most PG_REGISTRARS */
+	int fetched_max;          /* rows of a long result per fetch; at most FETCHED_MAX */
+	size_t waiting_max;       /* statements in transit after which all results are collected */
 	int64_t commit_timeout_us;
 	int64_t statement_wait_us[PG_USES];                  /* longest wait for a result, by use */
 	char transaction_settings[PG_USES][PG_SETTINGS_MAX]; /* statements, by use */

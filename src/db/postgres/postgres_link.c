@@ -345,10 +345,10 @@ bool pg_make_room(struct pg_connection *connection)
 		pg_fail(connection, ERR_UNAVAILABLE, "the connection is lost");
 		return false;
 	}
-	const struct pg_extension *extension = pg_db(connection->base.db)->extension;
-	if (extension->keep_alive)
-		extension->keep_alive(connection);
-	if (connection->waiting_count >= WAITING_MAX - ONE_USE_MAX &&
+	const struct pg_db *db = pg_db(connection->base.db);
+	if (db->extension->keep_alive)
+		db->extension->keep_alive(connection);
+	if (connection->waiting_count >= db->waiting_max &&
 	    !pg_collect(connection, NULL, pg_deadline(connection)))
 		return false;
 	return !connection->base.failure;

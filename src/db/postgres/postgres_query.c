@@ -15,8 +15,6 @@
 #define TEXT_ARRAY_OID 1009
 #define BYTEA_ARRAY_OID 1001
 
-#define PORTION 500 /* rows of a long result per fetch */
-
 /* ---- making and binding ---- */
 
 static struct pg_query *find_slot(struct pg_connection *connection, const char *literal_sql,
@@ -217,7 +215,8 @@ static bool send_statement(struct pg_connection *connection, struct pg_query *qu
 static bool send_fetch(struct pg_connection *connection, struct pg_query *query)
 {
 	char sql[48];
-	snprintf(sql, sizeof sql, "FETCH %d FROM %s", PORTION, query->name);
+	snprintf(sql, sizeof sql, "FETCH %d FROM %s", pg_db(connection->base.db)->fetched_max,
+	         query->name);
 	if (PQsendQueryParams(connection->pg, sql, 0, NULL, NULL, NULL, NULL, 1) != 1)
 		return false;
 	pg_note_sent(connection, PG_STATEMENT, query, NULL);
@@ -319,7 +318,7 @@ static bool collect(struct pg_connection *connection, struct pg_query *query)
 
 static bool more_rows(struct pg_connection *connection, struct pg_query *query)
 {
-	if (!query->long_result || PQntuples(query->result) < PORTION)
+	if (!query->long_result || PQntuples(query->result) < pg_db(connection->base.db)->fetched_max)
 		return false;
 	if (!pg_make_room(connection))
 		return false;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tuned.h"
 #include "db/append_run.h"
 #include "db/sqlite/sqlite_internal.h"
 
@@ -42,7 +43,8 @@ struct table {
 	sqlite3_vtab base;
 	sqlite3 *sqlite;
 	const struct schema_append_log *schema;
-	int large, named; /* column numbers */
+	int large, named;  /* column numbers */
+	size_t runs_first; /* runs that a cursor searches at first */
 	struct statements *free_statements;
 };
 
@@ -202,7 +204,7 @@ static int find_run(struct cursor *cursor, int64_t key, struct append_run *run)
 static int keep_run(struct cursor *cursor, const struct append_run *run)
 {
 	if (cursor->count == cursor->room) {
-		size_t room = cursor->room ? 2 * cursor->room : RUNS_AT_FIRST;
+		size_t room = cursor->room ? 2 * cursor->room : table_of(cursor)->runs_first;
 		struct append_run *runs = sqlite3_realloc64(cursor->runs, room * sizeof *runs);
 		if (!runs)
 			return SQLITE_NOMEM;
@@ -356,7 +358,7 @@ static int begin_range(struct cursor *cursor, sqlite3_value **values)
 	cursor->group = cursor->first >> bits;
 	cursor->next = cursor->first;
 	cursor->over = false;
-	cursor->wanted = RUNS_AT_FIRST;
+	cursor->wanted = table_of(cursor)->runs_first;
 	if (cursor->first > cursor->last)
 		return SQLITE_OK;
 	if (cursor->last >> bits != cursor->group) {
@@ -426,7 +428,8 @@ static int connect(sqlite3 *sqlite, void *context, int count, const char *const 
 	struct table *table = sqlite3_malloc(sizeof *table);
 	if (!table)
 		return SQLITE_NOMEM;
-	*table = (struct table){.sqlite = sqlite,
+	*table = (struct table){.runs_first = (size_t)tuned_up_to("append_runs", RUNS_AT_FIRST),
+	                        .sqlite = sqlite,
 	                        .schema = schema,
 	                        .large = column_number(schema->columns, schema->large),
 	                        .named = column_number(schema->columns, schema->named)};

@@ -9,6 +9,7 @@
 #include "base/durable.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "base/tuned.h"
 #include "db/sqlite/sqlite_internal.h"
 
 #define OPENING_PATIENCE_US 5000
@@ -37,7 +38,8 @@ static int open_connections(struct sqlite_db *db, struct error *error)
 	/* Other programs that open the file do not check our lock file. */
 	if (result && (sqlite3_errcode(db->writer.sqlite) & 0xff) == SQLITE_BUSY)
 		return error_set(error, ERR_UNAVAILABLE, MSG_STORE_LOCKED, db->path, NULL);
-	for (int i = 0; i < READER_COUNT; i++) {
+	const int count = (int)tuned_up_to("readers", READER_COUNT);
+	for (int i = 0; i < count; i++) {
 		db->readers[i].base.db = &db->base;
 		db->readers[i].next_free = db->free_readers;
 		db->free_readers = &db->readers[i];

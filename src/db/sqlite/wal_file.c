@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tuned.h"
 #include "db/sqlite/sqlite_internal.h"
 
 /* SQLite's VFS. It locks out other processes while the file is open and has the log's index in
@@ -23,10 +24,11 @@
 
 struct log_file {
 	sqlite3_file base;
-	sqlite3_int64 offset; /* of the buffer */
-	int size;
-	char *piece;         /* NULL until the first write */
-	sqlite3_int64 own[]; /* SQLite's file */
+	sqlite3_int64 offset;   /* of the buffer */
+	int size, piece_size;   /* PIECE_SIZE, less in tests */
+	sqlite3_int64 cut_size; /* CUT_SIZE, less in tests */
+	char *piece;            /* NULL until the first write */
+	sqlite3_int64 own[];    /* SQLite's file */
 };
 
 static sqlite3_vfs *base_vfs;
@@ -44,7 +46,7 @@ static sqlite3_file *own_of(struct log_file *log)
 
 static int write_out(struct log_file *log)
 {
-	assert(log->size >= 0 && log->size <= PIECE_SIZE && (log->piece || !log->size));
+	assert(log->size >= 0 && log->size <= log->piece_size && (log->piece || !log->size));
 	sqlite3_file *own = own_of(log);
 	int result = SQLITE_OK;
 	if (log->size)
@@ -64,17 +66,17 @@ static int write_out_or_forget(struct log_file *log)
 static int log_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset)
 {
 	struct log_file *log = log_of(file);
-	bool joins = offset == log->offset + log->size && size <= PIECE_SIZE - log->size;
+	bool joins = offset == log->offset + log->size && size <= log->piece_size - log->size;
 	int result = joins ? SQLITE_OK : write_out_or_forget(log);
 	if (result != SQLITE_OK)
 		return result;
 	if (!log->piece)
-		log->piece = malloc(PIECE_SIZE);
-	if (!log->piece || size > PIECE_SIZE)
+		log->piece = malloc((size_t)log->piece_size);
+	if (!log->piece || size > log->piece_size)
 		return own_of(log)->pMethods->xWrite(own_of(log), data, size, offset);
 	if (!log->size)
 		log->offset = offset;
-	assert(log->offset + log->size == offset && log->size + size <= PIECE_SIZE);
+	assert(log->offset + log->size == offset && log->size + size <= log->piece_size);
 	memcpy(log->piece + log->size, data, (size_t)size);
 	log->size += size;
 	return SQLITE_OK;
@@ -94,8 +96,8 @@ static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
 	int result = write_out(log_of(file));
 	if (result == SQLITE_OK)
 		result = own->pMethods->xFileSize(own, &there);
-	if (result == SQLITE_OK && size > 0 && there - size > CUT_SIZE)
-		size = there - CUT_SIZE;
+	if (result == SQLITE_OK && size > 0 && there - size > log_of(file)->cut_size)
+		size = there - log_of(file)->cut_size;
 	return result == SQLITE_OK ? own->pMethods->xTruncate(own, size) : result;
 }
 
@@ -173,7 +175,8 @@ static int open_file(sqlite3_vfs *ours, sqlite3_filename name, sqlite3_file *fil
 	if (!(flags & SQLITE_OPEN_WAL))
 		return base_vfs->xOpen(base_vfs, name, file, flags, ret_flags);
 	struct log_file *log = log_of(file);
-	*log = (struct log_file){0};
+	*log = (struct log_file){.piece_size = (int)tuned_up_to("log_piece", PIECE_SIZE),
+	                         .cut_size = tuned_up_to("log_cut", CUT_SIZE)};
 	int result = base_vfs->xOpen(base_vfs, name, own_of(log), flags, ret_flags);
 	if (own_of(log)->pMethods)
 		log->base.pMethods = &methods;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/tuned.h"
 #include "store/accounts/account_bounds.h"
 #include "store/accounts/accounts.h"
 #include "store/shards/shard_routing.h"
@@ -84,10 +85,9 @@ static int insert_channel(struct db_connection *connection, int64_t account, con
 			? db_query(connection, INSERTED("VALUES ($1, $2, $3, $4, 1)"))
 			: db_query(
 				  connection,
-				  INSERTED("SELECT $1, $2, $3, COALESCE(MAX(channel), 0) + 1, 1 FROM channels"));
+				  INSERTED("SELECT $1, $2, $3, COALESCE(MAX(channel), $4) + 1, 1 FROM channels"));
 	db_bind(query, account, channel_id, now_us);
-	if (sharded)
-		db_bind_integer(query, number);
+	db_bind_integer(query, sharded ? number : tuned("channels_before", 0));
 	*ret_channel = db_step(query) ? db_integer(query, 0) : 0;
 	result = db_execute(query, NULL, error);
 	if (!result && *ret_channel > CHANNEL_MAX)

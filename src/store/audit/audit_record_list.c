@@ -1,4 +1,5 @@
 /* Reading of the audit log: single records and lists. */
+#include "base/tuned.h"
 #include "store/audit/audit_log.h"
 #include "store/events/segments.h"
 #include "store/shards/shard_routing.h"
@@ -155,10 +156,11 @@ static int read_page(struct db_connection *connection, const struct audit_filter
 	ret->partial = of.partial;
 	struct row row = {.arena = arena, .query = ask(connection, filter, account, place, &of)};
 	struct audit_record *item;
+	const size_t bytes_max = (size_t)tuned_up_to("audit_page", PAGE_BYTES);
 	size_t bytes = 0;
 	while (!row.failed && db_step(row.query)) {
 		size_t size = db_text(row.query, 1).size;
-		if (ret->count && bytes + size > PAGE_BYTES) {
+		if (ret->count && bytes + size > bytes_max) {
 			ret->more = true;
 			break;
 		}

@@ -1,5 +1,6 @@
 #include "store/certifications/idempotency.h"
 
+#include "base/tuned.h"
 #include "store/certifications/read_certification.h"
 
 #define BATCH_KEYS 500 /* keys per transaction */
@@ -46,14 +47,15 @@ struct place {
 static int find_old(struct store *store, int64_t before_us, struct place places[BATCH_KEYS],
                     size_t *ret_count, struct error *error)
 {
+	const int64_t most = tuned_up_to("forgotten", BATCH_KEYS);
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT account, certification FROM certifications"
 	                         " WHERE idempotency_key IS NOT NULL AND requested_at <= $1"
-	                         " ORDER BY requested_at LIMIT 500");
-	db_bind_integer(query, before_us);
+	                         " ORDER BY requested_at LIMIT $2");
+	db_bind(query, before_us, most);
 	size_t count = 0;
-	while (count < BATCH_KEYS && db_step(query))
+	while ((int64_t)count < most && db_step(query))
 		places[count++] = (struct place){db_integer(query, 0), db_integer(query, 1)};
 	*ret_count = count;
 	return end_read(connection, db_end(query, error));

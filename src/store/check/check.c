@@ -1,6 +1,7 @@
 /* The steps of `store check`: chains, segments, money, certifications. */
 #include <stdio.h>
 
+#include "base/tuned.h"
 #include "ledger/purchase_rules.h"
 #include "store/accounts/accounts.h"
 #include "store/check/checking.h"
@@ -146,7 +147,8 @@ static int check_config(struct check *check, const struct channel_config *config
 static int check_some_configs(struct check *check, int64_t *next, struct error *error)
 {
 	int64_t left = (int64_t)check->config_count - *next + 1;
-	int64_t count = left < CONFIGS_AT_ONCE ? left : CONFIGS_AT_ONCE;
+	int64_t most = tuned_up_to("checked", CONFIGS_AT_ONCE);
+	int64_t count = left < most ? left : most;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, CONFIGS_MEMORY_MAX);
 	struct channel some = {0};
@@ -258,15 +260,15 @@ static int check_chain(struct check *check, struct error *error)
 }
 
 static int next_chains(struct store *store, const int64_t after[2], int64_t numbers[][2],
-                       size_t *ret_count, struct error *error)
+                       int64_t most, size_t *ret_count, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	struct db_query *query =
 		db_query(reader, "SELECT account, chain FROM chains WHERE (account, chain) > ($1, $2) "
 	                     "ORDER BY account, chain LIMIT $3");
-	db_bind(query, after[0], after[1], CHAINS_AT_ONCE);
+	db_bind(query, after[0], after[1], most);
 	*ret_count = 0;
-	while (*ret_count < CHAINS_AT_ONCE && db_step(query)) {
+	while ((int64_t)*ret_count < most && db_step(query)) {
 		numbers[*ret_count][0] = db_integer(query, 0);
 		numbers[(*ret_count)++][1] = db_integer(query, 1);
 	}
@@ -278,17 +280,18 @@ static int next_chains(struct store *store, const int64_t after[2], int64_t numb
 static int check_chains(struct check *check, struct error *error)
 {
 	int64_t numbers[CHAINS_AT_ONCE][2];
+	const int64_t most = tuned_up_to("checked", CHAINS_AT_ONCE);
 	size_t count;
 	int64_t after[2] = {-1, -1};
 	int result = OK;
 	do {
-		result = next_chains(check->store, after, numbers, &count, error);
+		result = next_chains(check->store, after, numbers, most, &count, error);
 		for (size_t i = 0; i < count && !result; i++) {
 			check->account = after[0] = numbers[i][0];
 			check->chain = after[1] = numbers[i][1];
 			result = check_chain(check, error);
 		}
-	} while (!result && count == CHAINS_AT_ONCE);
+	} while (!result && (int64_t)count == most);
 	return result;
 }
 

@@ -1,4 +1,5 @@
 /* Checks of the chains of the audit log. */
+#include "base/tuned.h"
 #include "store/audit/audit_log.h"
 #include "store/check/checking.h"
 #include "store/events/segments.h"
@@ -103,12 +104,13 @@ static const char urgent_sql[] =
 static int check_chains(struct check *check, bool urgent, struct error *error)
 {
 	struct position last = {.account = INT64_MIN};
+	const int64_t most = tuned_up_to("checked", PAGE);
 	bool any = true;
 	int result = OK;
 	while (any && !result) {
 		struct db_connection *reader = check_take_reader(check);
 		struct db_query *query = db_query(reader, urgent ? urgent_sql : ordinary_sql);
-		db_bind(query, last.account, urgent ? -last.number : last.number, PAGE);
+		db_bind(query, last.account, urgent ? -last.number : last.number, most);
 		any = false;
 		while (!result && db_step(query)) {
 			any = true;
@@ -205,6 +207,7 @@ static int check_account(struct check *check, int64_t account, struct error *err
 static int check_accounts(struct check *check, struct error *error)
 {
 	int64_t accounts[PAGE] = {0}; /* 0 first: records without an account */
+	const int64_t most = tuned_up_to("checked", PAGE);
 	size_t count = 1;
 	int result = OK;
 	while (count > 0 && !result) {
@@ -216,8 +219,8 @@ static int check_accounts(struct check *check, struct error *error)
 		struct db_query *query =
 			db_query(check_take_reader(check), "SELECT account FROM accounts WHERE account > $1"
 		                                       " ORDER BY account LIMIT $2");
-		db_bind(query, last, PAGE);
-		for (count = 0; count < PAGE && db_step(query); count++)
+		db_bind(query, last, most);
+		for (count = 0; (int64_t)count < most && db_step(query); count++)
 			accounts[count] = db_integer(query, 0);
 		result = db_end(query, error);
 		check_give_reader(check);

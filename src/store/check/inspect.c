@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/tuned.h"
 #include "store/shards/shard_routing.h"
 #include "store/transaction.h"
 
@@ -138,6 +139,7 @@ struct object_page {
 	struct arena arena;
 	struct named_object *items;
 	size_t count;
+	int64_t most;
 	bool more;
 	/* Start of the next page. */
 	int64_t account;
@@ -166,7 +168,7 @@ static struct db_query *page_query(struct db_connection *connection, enum object
 		             " ORDER BY i.account, i.certification, i.name LIMIT $4");
 		db_bind(query, page->account, page->number);
 	}
-	db_bind(query, after_name, OBJECT_PAGE + 1);
+	db_bind(query, after_name, page->most + 1);
 	return query;
 }
 
@@ -184,7 +186,7 @@ static int read_page(struct store *store, enum object_source source, struct obje
 	                  .query = page_query(connection, source, page, after_name)};
 	struct named_object *item;
 	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &page->items, &page->count, &page->more, OBJECT_PAGE,
+	       (item = list_add(&row, &page->items, &page->count, &page->more, page->most,
 	                        sizeof *item))) {
 		page->account = db_integer(row.query, 0);
 		page->number = db_integer(row.query, 1);
@@ -203,7 +205,7 @@ int store_list_objects(struct store *store, enum object_source source,
                        int (*each)(void *context, const struct named_object *object), void *context,
                        struct error *error)
 {
-	struct object_page page = {.more = true};
+	struct object_page page = {.more = true, .most = tuned_up_to("objects_listed", OBJECT_PAGE)};
 	arena_init(&page.arena, OBJECT_PAGE_MEMORY_MAX);
 	int result = OK;
 	while (!result && page.more) {

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
+#include "base/tuned.h"
 #include "store/store_internal.h"
 
 #define LEVELS_MAX 32
@@ -740,8 +741,10 @@ static bool is_taken(const struct ref_runs *runs, int64_t number)
 static int64_t free_number(const struct ref_runs *runs)
 {
 	int64_t number = runs->last_number;
+	const int64_t most = tuned_up_to("refs_run_max", RUN_MAX);
+	assert(most > 2 * CLIENT_REF_RUNS_MAX); /* those that exist, and those that have begun */
 	do
-		number = number < RUN_MAX ? number + 1 : 1;
+		number = number < most ? number + 1 : 1;
 	while (is_taken(runs, number));
 	return number;
 }

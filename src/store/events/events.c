@@ -1,4 +1,5 @@
 /* Reading of events, chain heads and balances. */
+#include "base/tuned.h"
 #include "store/events/event_row.h"
 #include "store/events/register_batch.h"
 
@@ -131,6 +132,7 @@ struct listing {
 	void *context;
 	int64_t first, last; /* sequences to read; none when last < first */
 	int64_t left;        /* number of events still to return */
+	int64_t batch_max;
 };
 
 /* A filter for unpaid events uses their index. */
@@ -171,7 +173,7 @@ static int list_batch(struct db_connection *connection, struct listing *listing,
 		return result;
 	struct cover cover;
 	cover_begin(&cover, connection, listing->account, listing->chain);
-	int64_t wanted = listing->left < BATCH_EVENTS ? listing->left : BATCH_EVENTS;
+	int64_t wanted = listing->left < listing->batch_max ? listing->left : listing->batch_max;
 	struct db_query *query = batch_query(connection, listing, wanted);
 	int64_t seen = 0;
 	int answer = 0;
@@ -247,6 +249,7 @@ int store_list_events(struct store *store, int64_t account, int64_t chain,
 		.first = filter->seq_from > 0 ? filter->seq_from : 1,
 		.last = filter->seq_to > 0 ? filter->seq_to : EVENT_SEQUENCE_MAX,
 		.left = limit > 0 ? limit : INT64_MAX,
+		.batch_max = tuned_up_to("events_listed", BATCH_EVENTS),
 	};
 	bool test = chain % 2;
 	if (filter->status >= 0 && test != (filter->status == STATUS_TEST))

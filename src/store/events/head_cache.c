@@ -1,6 +1,9 @@
 #include "store/events/head_cache.h"
 
+#include <assert.h>
 #include <stdlib.h>
+
+#include "base/tuned.h"
 
 #define SLOTS 16384 /* a power of two; a chain may replace another one */
 
@@ -13,6 +16,7 @@ struct kept_head {
 
 struct head_cache {
 	uint64_t generation;
+	size_t mask;               /* number of slots used, minus 1 */
 	struct db_written written; /* at the end of the last transaction */
 	struct kept_head slots[SLOTS];
 };
@@ -20,8 +24,12 @@ struct head_cache {
 struct head_cache *head_cache_create(void)
 {
 	struct head_cache *heads = calloc(1, sizeof *heads);
-	if (heads)
-		heads->generation = 1;
+	if (!heads)
+		return NULL;
+	const size_t used = (size_t)tuned_up_to("head_cache", SLOTS);
+	assert((used & (used - 1)) == 0);
+	heads->mask = used - 1;
+	heads->generation = 1;
 	return heads;
 }
 
@@ -53,15 +61,15 @@ int head_cache_finish(struct head_cache *heads, struct db_connection *connection
 }
 
 /* Channels are numbered consecutively. */
-static size_t slot_of(int64_t chain)
+static size_t slot_of(const struct head_cache *heads, int64_t chain)
 {
-	return (size_t)(chain / 2) & (SLOTS - 1);
+	return (size_t)(chain / 2) & heads->mask;
 }
 
 bool head_cache_find(const struct head_cache *heads, int64_t account, struct arena *arena,
                      struct loaded_chain *chain)
 {
-	const struct kept_head *kept = &heads->slots[slot_of(chain->ledger.chain)];
+	const struct kept_head *kept = &heads->slots[slot_of(heads, chain->ledger.chain)];
 	if (kept->generation != heads->generation || kept->account != account ||
 	    kept->chain.ledger.chain != chain->ledger.chain)
 		return false;
@@ -75,7 +83,7 @@ bool head_cache_find(const struct head_cache *heads, int64_t account, struct are
 
 void head_cache_put(struct head_cache *heads, int64_t account, const struct loaded_chain *chain)
 {
-	struct kept_head *kept = &heads->slots[slot_of(chain->ledger.chain)];
+	struct kept_head *kept = &heads->slots[slot_of(heads, chain->ledger.chain)];
 	kept->generation = heads->generation;
 	kept->account = account;
 	kept->chain = *chain;

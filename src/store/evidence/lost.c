@@ -1,5 +1,6 @@
 /* Tokens that expired before they were renewed. A million rows may depend on one. They are
  * corrected in many short transactions, before the one that gives the token up. */
+#include "base/tuned.h"
 #include "store/evidence/evidence_rows.h"
 #include "store/shards/shard_work.h"
 
@@ -33,7 +34,7 @@ static int list_ended(struct store *store, int64_t ended_us, size_t limit,
 /* A token that is still valid without the lost renewal is to be renewed by another archive
  * timestamp. */
 static int uncover_valid(struct store *store, const struct renewable_token *lost, int64_t ended_us,
-                         int64_t *ret_count, struct error *error)
+                         int64_t most, int64_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
@@ -41,7 +42,7 @@ static int uncover_valid(struct store *store, const struct renewable_token *lost
 	                         " WHERE (source, number) IN (" WITH_LOST
 	                         "SELECT source, number FROM tokens_at_rest WHERE valid_until >= $2"
 	                         " AND stamp IN (SELECT stamp FROM gone) LIMIT $3)");
-	db_bind(query, lost->number, ended_us, ROWS_AT_ONCE);
+	db_bind(query, lost->number, ended_us, most);
 	return end_write(connection, db_execute(query, ret_count, error), error);
 }
 
@@ -71,8 +72,8 @@ static void list_lost(struct db_connection *connection, const struct renewable_t
 
 /* Also lists certifications whose hash-tree renewal came after the expiry. */
 static int list_dependents(struct store *store, const struct renewable_token *lost,
-                           int64_t ended_us, struct dependent_record *ret_items, int64_t *ret_count,
-                           struct error *error)
+                           int64_t ended_us, int64_t most, struct dependent_record *ret_items,
+                           int64_t *ret_count, struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_array gone;
@@ -89,9 +90,9 @@ static int list_dependents(struct store *store, const struct renewable_token *lo
 		db_bind_array(query, &gone);
 	else
 		db_bind_integer(query, ended_us);
-	db_bind(query, lost->valid_until_us, ROWS_AT_ONCE);
+	db_bind(query, lost->valid_until_us, most);
 	int64_t count = 0;
-	while (count < ROWS_AT_ONCE && db_step(query))
+	while (count < most && db_step(query))
 		ret_items[count++] = (struct dependent_record){db_integer(query, 0), db_integer(query, 1)};
 	*ret_count = count;
 	int result = end_read(connection, db_end(query, error));
@@ -123,13 +124,14 @@ static int detach_dependents(struct store *store, const struct renewable_token *
                              struct error *error)
 {
 	struct dependent_record items[ROWS_AT_ONCE];
-	int64_t count = ROWS_AT_ONCE;
+	const int64_t most = tuned_up_to("lost_at_once", ROWS_AT_ONCE);
+	int64_t count = most;
 	int result = OK;
-	while (!result && count == ROWS_AT_ONCE)
-		result = uncover_valid(store, lost, ended_us, &count, error);
-	count = ROWS_AT_ONCE;
-	while (!result && count == ROWS_AT_ONCE) {
-		result = list_dependents(store, lost, ended_us, items, &count, error);
+	while (!result && count == most)
+		result = uncover_valid(store, lost, ended_us, most, &count, error);
+	count = most;
+	while (!result && count == most) {
+		result = list_dependents(store, lost, ended_us, most, items, &count, error);
 		if (!result && count > 0)
 			result = queue_lost(store, items, count, now_us, error);
 		*certifications += !result ? count : 0;

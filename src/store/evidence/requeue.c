@@ -1,6 +1,7 @@
 /* Search for certifications that must be queued for an archive timestamp. It reads outside of write
  * transactions and in the order of an index, so that each row is read once, whatever the number of
  * queued ones. */
+#include "base/tuned.h"
 #include "store/evidence/evidence_rows.h"
 #include "store/shards/shard_work.h"
 
@@ -9,10 +10,16 @@ struct found {
 	int64_t since_us;
 };
 
+/* Returns the number of rows to read at once. */
+static int64_t found_max(void)
+{
+	return tuned_up_to("requeued", EVIDENCE_LEAVES_MAX);
+}
+
 static size_t read_found(struct db_query *query, struct found *items)
 {
 	size_t count = 0;
-	while (count < EVIDENCE_LEAVES_MAX && db_step(query))
+	while (db_step(query) && count < EVIDENCE_LEAVES_MAX)
 		items[count++] =
 			(struct found){{db_integer(query, 0), db_integer(query, 1), db_integer(query, 2)},
 		                   db_integer(query, 3)};
@@ -48,7 +55,7 @@ static int list_others(struct store *store, enum digest_algorithm algorithm,
 					" WHERE q.account = e.account AND q.certification = e.certification)"
 					" AND" EVIDENCE_CHAIN_IS_LAST " ORDER BY e.account, e.certification LIMIT $4");
 	db_bind(query, evidence_algorithm_text(algorithm), after->account, after->certification,
-	        EVIDENCE_LEAVES_MAX);
+	        found_max());
 	*ret_count = read_found(query, ret_items);
 	return end_read(connection, db_end(query, error));
 }
@@ -96,7 +103,7 @@ static int list_forgotten(struct store *store, const struct evidence_cursor *aft
 	                         " AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
 	                         " WHERE q.account = c.account AND q.certification = c.certification)"
 	                         " ORDER BY c.account, c.chain, c.certification LIMIT $4");
-	db_bind(query, after->account, after->chain, after->certification, EVIDENCE_LEAVES_MAX);
+	db_bind(query, after->account, after->chain, after->certification, found_max());
 	*ret_count = read_found(query, ret_items);
 	return end_read(connection, db_end(query, error));
 }

@@ -1,4 +1,5 @@
 /* Housekeeping of notices and their deliveries. */
+#include "base/tuned.h"
 #include "store/notices/deliveries.h"
 #include "store/transaction.h"
 
@@ -73,6 +74,7 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
                       struct error *error)
 {
 	struct place places[BATCH_ROWS];
+	const int64_t most = tuned_up_to("forgotten", BATCH_ROWS);
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection,
@@ -81,8 +83,8 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
 	             " JOIN webhook_deliveries d ON d.account = e.account AND d.endpoint = e.endpoint"
 	             " WHERE e.account = n.account AND e.disabled_at IS NULL"
 	             " AND e.deleted_at IS NULL AND d.notice = n.notice AND d.status = 'waiting')"
-	             " ORDER BY n.created_at LIMIT 500");
-	db_bind_integer(query, before_us);
+	             " ORDER BY n.created_at LIMIT $2");
+	db_bind(query, before_us, most);
 	*ret_count = read_places(query, places);
 	int result = end_read(connection, db_end(query, error));
 	return result || *ret_count == 0
@@ -96,23 +98,24 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
 static int empty_endpoint(struct db_connection *connection, const struct place *place,
                           int64_t *removed, struct error *error)
 {
+	const int64_t most = tuned_up_to("forgotten", BATCH_ROWS);
 	struct db_query *query = db_query(
 		connection, "DELETE FROM webhook_attempts WHERE account = $1 AND endpoint = $2"
 					" AND notice IN (SELECT notice FROM webhook_deliveries WHERE account = $1"
-					" AND endpoint = $2 ORDER BY notice LIMIT 500)");
-	db_bind(query, place->account, place->number);
+					" AND endpoint = $2 ORDER BY notice LIMIT $3)");
+	db_bind(query, place->account, place->number, most);
 	int result = db_execute(query, NULL, error);
 	if (result)
 		return result;
 	query = db_query(connection,
 	                 "DELETE FROM webhook_deliveries WHERE account = $1 AND endpoint = $2"
 	                 " AND notice IN (SELECT notice FROM webhook_deliveries WHERE account = $1"
-	                 " AND endpoint = $2 ORDER BY notice LIMIT 500)");
-	db_bind(query, place->account, place->number);
+	                 " AND endpoint = $2 ORDER BY notice LIMIT $3)");
+	db_bind(query, place->account, place->number, most);
 	int64_t changes = 0;
 	result = db_execute(query, &changes, error);
 	*removed += changes;
-	if (result || changes == BATCH_ROWS)
+	if (result || changes == most)
 		return result;
 	query = db_query(connection, "DELETE FROM webhook_endpoints"
 	                             " WHERE account = $1 AND endpoint = $2");

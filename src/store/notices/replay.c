@@ -1,5 +1,6 @@
 #include "store/notices/replay.h"
 
+#include "base/tuned.h"
 #include "store/notices/endpoint.h"
 #include "store/shards/shard_routing.h"
 #include "store/transaction.h"
@@ -100,11 +101,12 @@ static int64_t account_of(struct db_connection *connection, struct slice endpoin
 }
 
 static int find_window(struct store *store, struct slice endpoint_id,
-                       const struct replay_place *place, struct window *ret, struct error *error)
+                       const struct replay_place *place, int64_t most, struct window *ret,
+                       struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = ask_window(connection, account_of(connection, endpoint_id));
-	db_bind(query, place->behind, BATCH_NOTICES);
+	db_bind(query, place->behind, most);
 	if (db_step(query))
 		*ret = (struct window){db_integer(query, 0), db_integer(query, 1)};
 	return end_read(connection, db_end(query, error));
@@ -143,8 +145,9 @@ int store_replay_batch(struct store *store, struct slice endpoint_id,
 	struct db_connection *connection;
 	struct locked_endpoint locked;
 	struct window window = {0};
+	const int64_t most = tuned_up_to("replayed", BATCH_NOTICES);
 	int64_t queued = 0;
-	int result = find_window(store, endpoint_id, place, &window, error);
+	int result = find_window(store, endpoint_id, place, most, &window, error);
 	if (!result)
 		result = begin(store, endpoint_id, &connection, &locked, error);
 	if (result)
@@ -161,7 +164,7 @@ int store_replay_batch(struct store *store, struct slice endpoint_id,
 		.behind = window.count ? window.last : place->behind,
 		.due_us = due_us + queued,
 		.queued = place->queued + queued,
-		.more = window.count == BATCH_NOTICES,
+		.more = window.count == most,
 	};
 	return OK;
 }

@@ -4,6 +4,7 @@
  * again without partial counts. */
 #include <stdlib.h>
 
+#include "base/tuned.h"
 #include "store/schema/store_schemas.h"
 #include "store/store_internal.h"
 #include "store/usage/count.h"
@@ -18,6 +19,7 @@ struct fill {
 	struct db_connection *connection;
 	const struct schema_progress *progress;
 	int64_t total, done, reported;
+	int64_t chains_max, events_max, runs_max; /* at once */
 };
 
 static void tell(struct fill *fill)
@@ -69,8 +71,8 @@ static int count_portion(struct fill *fill, const struct chain_found *chain, int
 static int count_chain(struct fill *fill, const struct chain_found *chain, struct error *error)
 {
 	int result = OK;
-	for (int64_t first = 1; first <= chain->last_sequence && !result; first += EVENTS_AT_ONCE) {
-		int64_t last = first + EVENTS_AT_ONCE - 1;
+	for (int64_t first = 1; first <= chain->last_sequence && !result; first += fill->events_max) {
+		int64_t last = first + fill->events_max - 1;
 		result = count_portion(fill, chain, first,
 		                       last < chain->last_sequence ? last : chain->last_sequence, error);
 		if (!result)
@@ -86,9 +88,9 @@ static int next_chains(struct fill *fill, struct chain_found *chains, size_t *co
 	struct db_query *query = db_query(
 		fill->connection, "SELECT account, chain, last_sequence FROM chains"
 						  " WHERE (account, chain) > ($1, $2) ORDER BY account, chain LIMIT $3");
-	db_bind(query, after.account, after.chain, CHAINS_AT_ONCE);
+	db_bind(query, after.account, after.chain, fill->chains_max);
 	*count = 0;
-	while (*count < CHAINS_AT_ONCE && db_step(query))
+	while ((int64_t)*count < fill->chains_max && db_step(query))
 		chains[(*count)++] =
 			(struct chain_found){db_integer(query, 0), db_integer(query, 1), db_integer(query, 2)};
 	return db_end(query, error);
@@ -103,7 +105,7 @@ static int count_events(struct fill *fill, struct error *error)
 		result = next_chains(fill, chains, &count, error);
 		for (size_t i = 0; i < count && !result; i++)
 			result = count_chain(fill, &chains[i], error);
-	} while (!result && count == CHAINS_AT_ONCE);
+	} while (!result && (int64_t)count == fill->chains_max);
 	return result;
 }
 
@@ -124,8 +126,8 @@ static int count_gap(struct fill *fill, const struct paid *paid, int64_t chain, 
                      int64_t last, struct error *error)
 {
 	int result = OK;
-	for (; first <= last && !result; first += EVENTS_AT_ONCE) {
-		int64_t end = first + EVENTS_AT_ONCE - 1 < last ? first + EVENTS_AT_ONCE - 1 : last;
+	for (; first <= last && !result; first += fill->events_max) {
+		int64_t end = first + fill->events_max - 1 < last ? first + fill->events_max - 1 : last;
 		struct db_query *query = db_query(
 			fill->connection,
 			"INSERT INTO daily_usage"
@@ -180,9 +182,9 @@ static int next_runs(struct fill *fill, int64_t account, struct run *runs, size_
 		db_query(fill->connection, "SELECT number, chain, first_sequence, last_sequence"
 	                               " FROM credit_entries WHERE account = $1 AND number > $2"
 	                               " AND kind = 'events' ORDER BY number LIMIT $3");
-	db_bind(query, account, *count ? runs[*count - 1].number : -1, RUNS_AT_ONCE);
+	db_bind(query, account, *count ? runs[*count - 1].number : -1, fill->runs_max);
 	*count = 0;
-	while (*count < RUNS_AT_ONCE && db_step(query))
+	while ((int64_t)*count < fill->runs_max && db_step(query))
 		runs[(*count)++] = (struct run){db_integer(query, 0), db_integer(query, 1),
 		                                db_integer(query, 2), db_integer(query, 3)};
 	return db_end(query, error);
@@ -211,7 +213,7 @@ static int pass_runs(struct fill *fill, const struct paid *paid, struct error *e
 		result = next_runs(fill, paid->account, runs, &count, error);
 		for (size_t i = 0; i < count && !result; i++)
 			result = pass_run(fill, paid, &runs[i], error);
-	} while (!result && count == RUNS_AT_ONCE);
+	} while (!result && (int64_t)count == fill->runs_max);
 	return result;
 }
 
@@ -341,7 +343,11 @@ static int count_all_stored(struct fill *fill, struct error *error)
 int store_fill(struct db_connection *connection, const char *step,
                const struct schema_progress *progress, struct error *error)
 {
-	struct fill fill = {.connection = connection, .progress = progress};
+	struct fill fill = {.connection = connection,
+	                    .progress = progress,
+	                    .chains_max = tuned_up_to("filled", CHAINS_AT_ONCE),
+	                    .events_max = tuned_up_to("filled", EVENTS_AT_ONCE),
+	                    .runs_max = tuned_up_to("filled", RUNS_AT_ONCE)};
 	const char *name = step + strspn(step, "0123456789-");
 	if (strcmp(name, STEP) != 0)
 		return OK;

@@ -1,4 +1,5 @@
 /* Recording of the time at which keys were last used. */
+#include "base/tuned.h"
 #include "store/transaction.h"
 #include "store/usage/usage.h"
 
@@ -33,9 +34,9 @@ static int note_some(struct store *store, const struct key_use *uses, size_t cou
 int store_note_key_uses(struct store *store, const struct key_use *uses, size_t count,
                         struct error *error)
 {
+	const size_t most = (size_t)tuned_up_to("key_uses_noted", AT_ONCE);
 	int result = OK;
-	for (size_t done = 0; done < count && !result; done += AT_ONCE)
-		result =
-			note_some(store, uses + done, count - done < AT_ONCE ? count - done : AT_ONCE, error);
+	for (size_t done = 0; done < count && !result; done += most)
+		result = note_some(store, uses + done, count - done < most ? count - done : most, error);
 	return result;
 }

@@ -1,4 +1,5 @@
 /* Usage reports: rows by period, account, channel, key and mode, in pages. */
+#include "base/tuned.h"
 #include "store/usage/usage.h"
 
 #include <inttypes.h>
@@ -264,7 +265,7 @@ static int find_chunk(struct db_connection *connection, int64_t first, int64_t *
 {
 	struct db_query *query = db_query(connection, "SELECT account FROM accounts WHERE account >= $1"
 	                                              " ORDER BY account LIMIT 1 OFFSET $2");
-	db_bind(query, first, CHUNK_ACCOUNTS - 1);
+	db_bind(query, first, tuned_up_to("accounts_reported", CHUNK_ACCOUNTS) - 1);
 	*ret_last = db_step(query) ? db_integer(query, 0) : INT64_MAX;
 	return db_end(query, error);
 }
