@@ -1,9 +1,13 @@
 """Small random values for constants of the program that determine when rarely executed code runs
 (src/base/tuned.h). A build with tests takes them from the environment. All processes of a store must use the
-same values."""
+same values.
+
+usage: sizes.py (SEED | least)   prints a value of TORTURE_SIZES
+"""
 
 import os
 import random
+import sys
 
 KIB, MIB = 1 << 10, 1 << 20
 MS, SECOND, HOUR = 1000, 1_000_000, 3600 * 1_000_000
@@ -45,7 +49,7 @@ TABLE = {
     # Pages and batches of what is read or written as a whole.
     "events_listed": (2000, (1, 7, 60)),
     "accounts_reported": (100, (1, 3)),
-    "audit_page": (4 * MIB, (1, 3000)),
+    "audit_page": (4 * MIB, (100_000,)),  # more than a page of the default length
     "objects_listed": (500, (1, 3)),
     "checked": (256, (1, 3)),
     "key_uses_noted": (500, (1, 3)),
@@ -128,10 +132,14 @@ def least():
     return complete({name: smaller[0] for name, (_, smaller) in TABLE.items()})
 
 
+def text_of(sizes):
+    return ",".join(f"{name}={value}" for name, value in sizes.items())
+
+
 def use(sizes):
     """Sets the values for processes started from now on; without any: the defaults."""
     if sizes:
-        os.environ[NAME] = ",".join(f"{name}={value}" for name, value in sizes.items())
+        os.environ[NAME] = text_of(sizes)
     else:
         os.environ.pop(NAME, None)
     return sizes
@@ -142,3 +150,7 @@ def use_drawn(seed, smallest=False):
     sizes = use(draw(seed, smallest))
     print("sizes:", os.environ[NAME], flush=True)
     return sizes
+
+
+if __name__ == "__main__":
+    print(text_of(least() if sys.argv[1] == "least" else draw(int(sys.argv[1]))))
