@@ -9,6 +9,7 @@ import subprocess
 import time
 import zipfile
 
+from closing_accounts import ClosingAccounts
 from operations import Interface
 
 PATIENCE = 90  # seconds until what has to become true must be so
@@ -37,12 +38,13 @@ class Closing:
 
     def resolve(self):
         """The registrations whose outcome no answer has told."""
+        keys = dict(self.keys())
         known = {(one.arguments["chain"], one.arguments["client_ref"])
                  for one in self.run.operations if one.kind == "register" and one.good}
         for one in list(self.run.operations):
             place = (one.arguments.get("chain"), one.arguments.get("client_ref"))
             if one.kind == "register" and not one.good and not one.refused and place not in known:
-                done = self.until_answered({"op": "register", "key": one.arguments["key"],
+                done = self.until_answered({"op": "register", "key": keys.get(place[0], one.arguments["key"]),
                                             "client_ref": place[1], "content": one.arguments["spec"]})
                 if done and done.good:
                     known.add(place)
@@ -53,7 +55,7 @@ class Closing:
         for one in self.run.operations:
             if one.kind == "key create" and one.good:
                 found.setdefault(one.arguments["name"].rsplit("/", 1)[0], []).append(one.arguments["name"])
-        revoked = {one.arguments["key"] for one in self.run.operations if one.kind == "key revoke"}
+        revoked = {one.arguments["key"] for one in self.run.operations if one.kind in ("key revoke", "key expire")}
         for chain, names in found.items():
             if good := [name for name in names if name not in revoked]:
                 yield chain, good[0]
@@ -123,17 +125,6 @@ class Closing:
                                   capture_output=True, text=True, timeout=120, check=False)
         done.answer |= {"verified": verified.returncode, "verdict": verified.stdout[-2000:], **contents_of(path)}
 
-    def read_accounts(self):
-        """What the service says of each account to its operator."""
-        for name in [one.arguments["name"] for one in self.run.operations if one.kind == "account create" and one.good]:
-            account = {"$": name}
-            for words, arguments in (("account show", {"account": account}),
-                                     ("credits list", {"account": account, "limit": 1000}),
-                                     ("usage", {"account": account}),
-                                     ("notice list", {"account": account, "limit": 1000}),
-                                     ("audit list", {"account": account, "limit": 1000})):
-                self.until_answered({"op": "admin", "words": words, "arguments": arguments})
-
     def wait_for_notices(self):
         """Until every notice that the service lists as waiting was sent, or its patience is over."""
         end = time.monotonic() + PATIENCE
@@ -150,7 +141,10 @@ class Closing:
             time.sleep(0.2)
 
     def read(self):
+        accounts = ClosingAccounts(self)
+        accounts.end_states()
         self.resolve()
+        accounts.settle()
         self.read_certifications()
         for _, key in sorted(self.keys()):
             self.read_chain(key)
@@ -158,7 +152,7 @@ class Closing:
             self.until_answered({"op": "balance", "key": key})
             self.until_answered({"op": "channel", "key": key})
         self.wait_for_notices()
-        self.read_accounts()
+        accounts.read()
         self.until_answered({"op": "admin", "words": "store check", "arguments": {}})
         self.interface.close()
 

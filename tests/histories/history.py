@@ -127,6 +127,18 @@ class History:
         return found
 
     @functools.cached_property
+    def walks(self):
+        """Returns {(an operator's list, account or None): its pages} as read last in the end."""
+        found = {}
+        for one in self.operations:
+            if one.closing and one.good and "data" in (one.answer or ()) and "walk" not in one.arguments:
+                place = (one.kind, one.arguments.get("account"))
+                if not {"before", "after"} & set(one.arguments):
+                    found[place] = []
+                found.setdefault(place, []).append(one)
+        return found
+
+    @functools.cached_property
     def acknowledged(self):
         """Returns {chain: {event_id: time of its first acknowledgment}}."""
         found = {}

@@ -17,6 +17,7 @@ from declarations import Declaration
 from history import NO_ANSWER, Operation
 
 REQUEST_SECONDS = 8  # how long a client waits for an answer
+READING = ("show", "list", "history", "overview", "usage", "check", "estimate", "deliveries", "attempts", "proof")
 RETRY_PAUSE = 0.05  # after no answer
 KEPT_HEADERS = ("Idempotent-Replayed", "Retry-After", "Content-Type")
 
@@ -218,7 +219,8 @@ class Interface:
         if not last.answer.get("next_cursor"):
             raise Skipped
         operation.kind = first.kind
-        operation.arguments = {**first.arguments, "page": last.arguments["page"] + 1}
+        operation.arguments = {**first.arguments, "page": last.arguments["page"] + 1,
+                               "of_chain": first.arguments["chain"]}
         path = "/events" if first.kind == "list" else "/certifications"
         query = {**first.arguments["filters"], "limit": first.arguments["limit"], "cursor": last.answer["next_cursor"]}
         if first.kind == "list":
@@ -280,10 +282,13 @@ class Interface:
     def admin(self, step, operation):
         """A command, by the administration socket of a node. {"$": NAME} stands for the identifier of that name."""
         operation.kind = step["words"]
+        given = dict(step["arguments"])
+        if not step["words"].endswith(READING):
+            given.setdefault("reason", f"#{operation.number}")  # by which its effects are recognised
         operation.arguments = {name: value["$"] if isinstance(value, dict) else value
-                               for name, value in step["arguments"].items()}
+                               for name, value in given.items()}
         arguments = {name: self.named(value["$"]) if isinstance(value, dict) else value
-                     for name, value in step["arguments"].items()}
+                     for name, value in given.items()}
         node = self.run.world.nodes[operation.node]
         request = json.dumps({"arguments": arguments, "operation": step["words"]}).encode() + b"\n"
         operation.invoked = self.run.clock()

@@ -5,6 +5,7 @@ import threading
 import time
 
 import closing
+import closing_accounts
 import faults
 from history import Fault, History, Operation
 from operations import Client, Interface
@@ -118,8 +119,10 @@ class Run:
                 raise Broken(f"{client.name} hangs")
 
     def deliveries(self):
-        return [{"receiver": number, "arrived": delivery.arrived, "status": delivery.status, "path": delivery.path,
-                 "record": delivery.record, "timestamp": delivery.headers.get("X-SVC-Timestamp")}
+        return [{"receiver": number, "arrived": delivery.arrived, "at": delivery.at - self._start,
+                 "status": delivery.status, "path": delivery.path, "record": delivery.record,
+                 "body": delivery.body.decode(), "timestamp": delivery.headers.get("X-SVC-Timestamp"),
+                 "signature": delivery.headers.get("X-SVC-Signature"), "id": delivery.headers.get("X-SVC-Webhook-Id")}
                 for number, receiver in enumerate(self.world.receivers) for delivery in list(receiver.deliveries)]
 
     def run(self):
@@ -135,7 +138,7 @@ class Run:
             wall = time.time() - self.clock()
             facts = {"wall": wall, "wall_error": abs(wall - self._wall) + 0.002,
                      "receivers": [receiver.url for receiver in self.world.receivers], "names": self.names,
-                     "unresolved": unresolved}
+                     "unresolved": unresolved, **closing_accounts.charges(self.world.provider)}
             return History(self.script, self.operations, self.faults, self.deliveries(), self.world.ends, facts)
         finally:
             self.world.close()

@@ -7,6 +7,7 @@ import random
 import declarations
 import faults
 import sizes
+from script_accounts import ACCOUNT_WEIGHTS, AccountSteps
 
 SECONDS = 6  # about how long the clients of a run take without faults
 PAUSES = (0, 0, 0, 0.001, 0.005, 0.02, 0.1)
@@ -17,10 +18,11 @@ WEIGHTS = {
     "list": 6, "list_next": 14, "certify_by_sequence": 1.5, "certify_by_time": 2.5, "certify_again": 1,
     "certification": 8, "download": 4, "certifications": 2, "balance": 4, "channel": 1,
     "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
+    **ACCOUNT_WEIGHTS,
 }
 
 
-class Generator:
+class Generator(AccountSteps):
     def __init__(self, seed, store, nodes):
         self.random = random.Random(seed)
         self.script = {"version": 1, "seed": seed, "store": store, "nodes": nodes,
@@ -35,6 +37,7 @@ class Generator:
     def draw(self):
         chosen = self.random
         self.settings()
+        self.shop()
         for number in range(chosen.choice((1, 2, 2, 3))):
             self.account(f"a{number}")
         clients = chosen.choice((2, 4, 8, 12))
@@ -86,6 +89,7 @@ class Generator:
                 self.chains[chain] = {"modality": modality, "keys": []}
                 for _ in range(chosen.choice((1, 2))):
                     setup.append(self.key(chain))
+        self.account_shop(name)
 
     def key(self, chain):
         keys = self.chains[chain]["keys"]

@@ -1,8 +1,10 @@
 """The service that a script runs against, with its store and all its parts, each of which a fault may reach."""
 
 import os
+import time
 
 from nodes import Deployment
+from payment_provider import PaymentProvider
 from program import BINARY, NotStarted
 from webhook_receiver import Receiver
 
@@ -15,6 +17,7 @@ class World:
     def __init__(self, script, directory, binary=BINARY):
         self.script, self.directory, self.binary = script, directory, binary
         self.receivers = []
+        self.provider = None
         self.watched = True  # whether a process that ends was not meant to
         self.ends = []
 
@@ -31,11 +34,18 @@ class World:
     def start(self):
         settings = {"webhook.allow_http": "true", "webhook.allow_networks": "127.0.0.0/8",
                     **self.settings(), **self.script["settings"]}
+        if "provider" in self.script:
+            self.provider = PaymentProvider()
+            self.provider.notices = self.script["provider"]["notices"]
+            self.provider.script(*self.script["provider"]["behaviours"])
+            settings |= {name.replace("__", "."): value for name, value in self.provider.settings().items()}
         self.deployment = Deployment(self.directory, self.binary, settings)
         self.add_nodes()
         self.nodes = self.deployment.nodes
         for node in self.nodes:
             node.start(START_SECONDS)
+        if self.provider:
+            self.provider.webhook_url = f"http://{self.nodes[0].address}:{self.nodes[0].port}/payments/stripe/notices"
 
     def look_at_ends(self):
         """Notes processes that ended unbidden, and starts them again."""
@@ -69,11 +79,17 @@ class World:
             self.deployment.close()
         for receiver in self.receivers:
             receiver.close()
+        if self.provider:
+            self.provider.close()
 
     def receive(self, script):
         """Starts a receiver of notices. `script`: its answers in turn, each a status or seconds of silence."""
         answers = list(script)
-        receiver = Receiver(answer=lambda delivery: answers.pop(0) if answers else 200)
+
+        def answer(delivery):
+            delivery.at = time.monotonic()
+            return answers.pop(0) if answers else 200
+        receiver = Receiver(answer=answer)
         self.receivers.append(receiver)
         return receiver
 

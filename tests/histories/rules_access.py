@@ -1,0 +1,349 @@
+"""Rules about who may do and see what: keys, suspensions, disabled accounts, other chains; and about configurations
+and the audit log, which say what operators did."""
+
+import re
+from collections import Counter
+
+from account_model import accounts, final_list, possible_values
+from history import FOREVER, rule
+
+EFFECT = 2  # seconds within which a revocation or a suspension takes effect on every node
+SOON = re.compile(r"(\d+)([smhd])")
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def answered(one):
+    return one.status not in (0, 429) and one.status < 500
+
+
+def with_key(history):
+    return [one for one in history.operations if "key" in one.arguments and "chain" in one.arguments and answered(one)]
+
+
+def code_of(one):
+    return one.answer.get("code") if isinstance(one.answer, dict) and one.status >= 400 else None
+
+
+def switches(history, kind, on, off):
+    """Returns {name: writes} of a state that two commands switch; False before."""
+    found = {}
+    for words, value in ((on, True), (off, False)):
+        for one in history.of(words):
+            found.setdefault(one.arguments[kind], [(None, False)]).append((one, value))
+    return found
+
+
+def states_at(writes, name, one):
+    return possible_values(writes.get(name, [(None, False)]), one.invoked, one.completed, EFFECT)
+
+
+def owners(one):
+    """Returns the account and the channel of a request with a key."""
+    channel = one.arguments["chain"].rsplit("/", 1)[0]
+    return channel.split("/")[0], channel
+
+
+# ---- keys and states ----
+
+
+@rule("A revoked key is refused from two seconds after the acknowledgment on, on every node.")
+def revoked_keys_are_refused(history):
+    since = {one.arguments["key"]: one for one in reversed(history.of("key revoke")) if one.good}
+    for one in with_key(history):
+        revoke = since.get(one.arguments["key"])
+        if revoke and one.invoked >= revoke.completed + EFFECT and one.status not in (401, 403):
+            yield f"{one}, but {revoke}"
+
+
+def expiries(history, key):
+    """Returns (operation or None, seconds from its invocation or None: never) of a key."""
+    found = [(None, None)]
+    for one in history.of("key expire"):
+        if one.arguments["key"] == key:
+            soon = SOON.fullmatch(one.arguments["at"])
+            found.append((one, soon and int(soon[1]) * UNITS[soon[2]]))
+    return found
+
+
+@rule("A key is refused as revoked only after its revocation was requested, and as invalid only once it may have "
+      "expired.")
+def keys_are_refused_rightly(history):
+    revokes = {}
+    for one in history.of("key revoke"):
+        if not one.refused:
+            revokes[one.arguments["key"]] = min(one.invoked, revokes.get(one.arguments["key"], FOREVER))
+    for one in with_key(history):
+        key = one.arguments["key"]
+        if one.status != 401:
+            continue
+        if code_of(one) == "revoked_key":
+            if revokes.get(key, FOREVER) > one.completed:
+                yield str(one)
+        elif not history.facts.get("clock_moved") and not any(
+                made and not made.refused and seconds is not None and made.invoked + seconds <= one.completed + 0.001
+                for made, seconds in expiries(history, key)):
+            yield str(one)
+
+
+@rule("An expired key is refused from two seconds after its time on.")
+def expired_keys_are_refused(history):
+    if history.facts.get("clock_moved"):
+        return
+    for one in with_key(history):
+        writes = expiries(history, one.arguments["key"])
+        ends = possible_values([(made, made and (seconds is not None) and made.completed + seconds)
+                                for made, seconds in writes], one.invoked, one.completed, EFFECT)
+        if all(end and end + EFFECT < one.invoked for end in ends) and one.status not in (401, 403):
+            yield f"{one}: it expired at {ends}"
+
+
+@rule("A suspended account or channel registers and certifies nothing from two seconds after the acknowledgment on, "
+      "and a disabled account is refused everything, on every node.")
+def suspensions_hold(history):
+    suspended = switches(history, "account", "account suspend", "account resume") | \
+        switches(history, "channel", "channel suspend", "channel resume")
+    disabled = switches(history, "account", "account disable", "account enable")
+    for one in with_key(history):
+        if not one.good:
+            continue
+        account, channel = owners(one)
+        if states_at(disabled, account, one) == {True}:
+            yield f"{one}: the account is disabled"
+        if one.kind in ("register", "certify") and {True} in (states_at(suspended, account, one),
+                                                              states_at(suspended, channel, one)):
+            yield f"{one}: it is suspended"
+    for one in history.of("certification request"):
+        channel = one.arguments["channel"]
+        account = channel.split("/")[0]
+        if one.good and {True} in (states_at(suspended, account, one), states_at(suspended, channel, one),
+                                   states_at(disabled, account, one)):
+            yield f"{one}: it is suspended or disabled"
+
+
+@rule("A request is refused for a suspension or a disabled account only while there may be one.")
+def suspensions_refuse_rightly(history):
+    suspended = switches(history, "account", "account suspend", "account resume") | \
+        switches(history, "channel", "channel suspend", "channel resume")
+    disabled = switches(history, "account", "account disable", "account enable")
+    for one in with_key(history):
+        account, channel = owners(one)
+        code = code_of(one)
+        if code == "suspended" and True not in states_at(suspended, account, one) | states_at(suspended, channel, one):
+            yield str(one)
+        if code == "suspended" and one.kind not in ("register", "certify"):
+            yield f"{one}: reading stays possible"
+        if code == "account_disabled" and True not in states_at(disabled, account, one):
+            yield str(one)
+
+
+# ---- others' data ----
+
+
+@rule("What belongs to another chain is not found, and another chain's cursor is refused.")
+def others_are_not_found(history):
+    for one in with_key(history):
+        if one.arguments.get("of_chain", one.arguments["chain"]) == one.arguments["chain"]:
+            continue
+        expected = (400,) if one.kind in ("list", "certifications") else (404,)
+        if one.status not in (*expected, 401, 403):
+            yield str(one)
+
+
+def items_of(one):
+    if not one.good or not isinstance(one.answer, dict):
+        return []
+    return one.answer["data"] if one.kind in ("list", "certifications") else [one.answer]
+
+
+@rule("Every event, certification, channel and balance that a key sees is of its own chain and account.")
+def keys_see_their_own(history):
+    names = history.facts.get("names", {})
+    for one in with_key(history):
+        if one.kind not in ("register", "get_event", "list", "certify", "certification", "certifications", "channel"):
+            continue
+        channel, mode = one.arguments["chain"].rsplit("/", 1)
+        for item in items_of(one):
+            if item.get("channel_id") != names.get(channel) or item.get("mode", mode) != mode:
+                yield f"{one}: {item}"
+
+
+@rule("No identifier of an event, a certification, a notice, a purchase or an act is in two accounts or chains.")
+def identifiers_are_of_one(history):
+    holders = {}
+    for chain, events in history.final.items():
+        for event in events:
+            holders.setdefault(event["event_id"], set()).add(chain)
+    for one in history.of("certifications", closing=True):
+        for item in items_of(one):
+            holders.setdefault(item["certification_id"], set()).add(one.arguments["chain"])
+    for account in accounts(history):
+        for words, member in (("notice list", "notice_id"), ("purchase list", "sale_id"), ("audit list", "act_id")):
+            for item in account.list(words):
+                holders.setdefault(item[member], set()).add(account.name)
+                if item.get("account_id") != account.id:
+                    yield f"{account.name}: {words} has {item[member]} of {item.get('account_id')}"
+    for name, found in holders.items():
+        if len(found) > 1:
+            yield f"{name} is in {sorted(found)}"
+
+
+# ---- configurations ----
+
+
+def channel_answers(history):
+    """Returns (operation, channel, its versions)."""
+    found = []
+    for one in history.of("channel"):
+        if one.good:
+            found.append((one, one.arguments["chain"].rsplit("/", 1)[0], one.answer["config_versions"]))
+    return found
+
+
+@rule("The versions of a configuration are numbered without gaps, never change, and are never fewer than before.")
+def configurations_only_grow(history):
+    known, counts = {}, {}
+    for one, channel, versions in sorted(channel_answers(history), key=lambda found: found[0].completed):
+        if [version["version"] for version in versions] != list(range(1, len(versions) + 1)):
+            yield f"{one}: {[version['version'] for version in versions]}"
+        if one.answer["current_config"] != versions[-1]:
+            yield f"{one}: the current one is not the last one"
+        for version in versions:
+            if known.setdefault((channel, version["version"]), version) != version:
+                yield f"{one}: version {version}, before {known[channel, version['version']]}"
+        before = max((count for completed, count in counts.get(channel, ()) if completed <= one.invoked), default=0)
+        if len(versions) < before:
+            yield f"{one}: {len(versions)} versions, before {before}"
+        counts.setdefault(channel, []).append((one.completed, len(versions)))
+
+
+def final_versions(history):
+    """Returns {channel: its versions as read last}."""
+    found = {}
+    for one, channel, versions in channel_answers(history):
+        if one.closing:
+            found[channel] = versions
+    return found
+
+
+@rule("Each acknowledged change of a configuration is one version, and each version has its command.")
+def versions_have_their_commands(history):
+    for channel, versions in final_versions(history).items():
+        commands = [one for one in history.of("channel configure") if one.arguments["channel"] == channel]
+        found = Counter(version["declarant"] for version in versions[1:])
+        for one in commands:
+            count = found.pop(one.arguments.get("declarant"), 0)
+            if (one.good and count != 1) or (one.refused and count) or count > 1:
+                yield f"{one}: {count} versions"
+        for declarant in found:
+            yield f"{channel}: no command made the version of {declarant}"
+
+
+def version_times(history, channel, versions):
+    """Returns {version: (when it was requested, when it was acknowledged)}."""
+    commands = {one.arguments.get("declarant"): one for one in history.of("channel configure")
+                if one.arguments["channel"] == channel and not one.refused}
+    found = {1: (0.0, 0.0)}
+    for version in versions[1:]:
+        one = commands.get(version["declarant"])
+        found[version["version"]] = (one.invoked, one.completed if one.good else FOREVER) if one else (0.0, FOREVER)
+    return found
+
+
+@rule("An event states a configuration that was in force while it was being registered.")
+def events_state_their_configuration(history):
+    for channel, versions in final_versions(history).items():
+        times = version_times(history, channel, versions)
+        for mode in ("live", "test"):
+            chain = f"{channel}/{mode}"
+            acked = history.acknowledged.get(chain, {})
+            for event in history.final.get(chain, ()):
+                sent = history.registrations.get(chain, {}).get(event["client_ref"], ())
+                start = min((one.invoked for one in sent), default=0.0)
+                end, version = acked.get(event["event_id"], FOREVER), event["config_version"]
+                later = min((done for number, (_, done) in times.items() if number > version), default=FOREVER)
+                if version not in times or times[version][0] > end or later < start:
+                    yield (f"{chain}: {event['event_id']} [{start:.3f}, {end:.3f}] states version {version}: "
+                           f"{times.get(version)}, a later one since {later:.3f}")
+
+
+@rule("The configuration that events state never goes back along a chain.")
+def configurations_follow_the_chain(history):
+    for chain, events in history.final.items():
+        for before, event in zip(events, events[1:]):
+            if event["config_version"] < before["config_version"]:
+                yield f"{chain}: {before['event_id']} {before['config_version']}, {event['event_id']} after it " \
+                      f"{event['config_version']}"
+
+
+# ---- the audit log ----
+
+# Commands that change something whenever they are not refused.
+ALWAYS = ("account create", "channel create", "key create", "limit create", "threshold create", "webhook create",
+          "pack create", "purchase create", "credits add", "webhook rotate", "webhook delete", "limit delete",
+          "threshold delete", "webhook test")
+# Commands that change something unless another one may have done so before.
+SWITCHES = {"account suspend": "account resume", "account disable": "account enable",
+            "channel suspend": "channel resume", "key revoke": None, "webhook disable": "webhook enable"}
+
+
+def audited(history):
+    """Returns the acts of all lists, and whether every list was read to its end."""
+    acts = final_list(history, "audit list")
+    for account in accounts(history):
+        acts = acts + account.list("audit list")
+    return acts, all(account.was_read("audit list") for account in accounts(history))
+
+
+def surely_changes(history, one):
+    if one.kind in ALWAYS:
+        return True
+    if one.kind not in SWITCHES:
+        return False
+    name = next(one.arguments[kind] for kind in ("account", "channel", "key", "endpoint") if kind in one.arguments)
+    return not any(other is not one and name in other.arguments.values() and other.invoked <= one.completed
+                   for other in history.of(one.kind, SWITCHES[one.kind] or one.kind))
+
+
+@rule("Each acknowledged command that changes something is in the audit log once, with its arguments; a refused one "
+      "is not, and none is there that was not requested.")
+def acts_are_recorded_once(history):
+    acts, whole = audited(history)
+    if not whole:
+        return
+    found = {}
+    for act in acts:
+        found.setdefault(act["reason"], []).append(act)
+    commands = {one.arguments["reason"]: one for one in history.operations if "reason" in one.arguments}
+    unknown_accounts = any(not one.good and not one.refused for one in history.of("account create"))
+    for reason, one in commands.items():
+        many = found.pop(reason, [])
+        if len(many) > 1 or (one.refused and many and one.kind != "webhook test"):  # that is recorded beforehand
+            yield f"{one}: {len(many)} acts"
+        elif one.good and not many and surely_changes(history, one) and not unknown_accounts:
+            yield f"{one}: no act"
+        for act in many:
+            if act["operation"] != one.kind or not same_arguments(history, act, one):
+                yield f"{one}: {act}"
+    for reason, many in found.items():
+        if any(act["via"] == "socket" for act in many):
+            yield f"no command has requested {many[0]}"
+
+
+def same_arguments(history, act, one):
+    """Whether an act states what the command gave; names of things stand for their identifiers."""
+    names = history.facts.get("names", {})
+    given = {name: names.get(value, value) if isinstance(value, str) else value
+             for name, value in one.arguments.items()}
+    return all(name in ("url", "name", "reason") or given.get(name) == value
+               for name, value in (act["arguments"] or {}).items())
+
+
+@rule("The acts of an account are numbered without gaps in each of its two chains.")
+def acts_are_numbered(history):
+    for account in accounts(history):
+        if not account.was_read("audit list"):
+            continue
+        for urgent in (False, True):
+            numbers = sorted(act["number"] for act in account.list("audit list") if act["urgent"] == urgent)
+            if numbers != list(range(1, len(numbers) + 1)):
+                yield f"{account.name}: {'urgent ' if urgent else ''}{numbers}"

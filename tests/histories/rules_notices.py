@@ -1,0 +1,412 @@
+"""Rules about notices: each has its cause and each cause its notice, each reaches the endpoints of its account, with
+one identifier, one body and the right signature."""
+
+import bisect
+import hashlib
+import hmac
+import json
+from collections import Counter
+
+from account_model import accounts
+from history import FOREVER, rule
+from rules_money import certifications_of, limits_of, most_events, placed
+
+ATTEMPTS = 5  # consecutive notices that fail until an endpoint is disabled
+
+
+def bodies(history):
+    """Returns {notice_id: the answer of notice show}."""
+    return {one.answer["notice_id"]: one.answer for one in history.of("notice show", closing=True) if one.good}
+
+
+def notices_of(history, account, *types):
+    """Returns the envelopes of an account's notices of these types."""
+    shown = bodies(history)
+    return [json.loads(shown[one["notice_id"]]["body"]) for one in account.list("notice list")
+            if one["notice_id"] in shown and (not types or one["type"] in types)]
+
+
+def readable(history):
+    """Returns the accounts whose notices were all read in the end."""
+    shown = bodies(history)
+    return [account for account in accounts(history) if account.was_read("notice list") and account.complete
+            and all(one["notice_id"] in shown for one in account.list("notice list"))]
+
+
+# ---- endpoints ----
+
+
+class Endpoint:
+    def __init__(self, history, create):
+        self.create, self.id = create, create.answer["endpoint_id"]
+        self.account = create.arguments["account"]
+        self.types = create.answer["types"]
+        names = history.facts.get("names", {})
+        self.commands = [one for one in history.of("webhook update", "webhook disable", "webhook delete",
+                                                   "webhook rotate", "webhook test", "webhook replay")
+                         if names.get(one.arguments["endpoint"]) == self.id]
+        self.receivers = {int(one.arguments["url"].split()[1]) for one in [create, *self.commands]
+                          if "url" in one.arguments}
+        self.secrets = [(create, create.answer["secret"], 1)]
+        self.unknown = []  # rotations whose secret no answer has told
+        for one in self.commands:
+            if one.kind == "webhook rotate" and one.good:
+                self.secrets.append((one, one.answer["secret"], one.answer["secret_version"]))
+            elif one.kind == "webhook rotate" and not one.refused:
+                self.unknown.append(one)
+
+    @property
+    def lasting(self):
+        """Whether nothing but its creation decides what it receives."""
+        return not any(one.kind in ("webhook update", "webhook disable", "webhook delete") and not one.refused
+                       for one in self.commands)
+
+    def certain_secret(self, start):
+        """Returns the newest secret's version and rotation that certainly signed from a time on."""
+        done = [(version, one, secret) for one, secret, version in self.secrets if one.completed <= start]
+        return max(done, key=lambda found: found[0], default=None)
+
+
+def endpoints(history):
+    return [Endpoint(history, one) for one in history.of("webhook create") if one.good]
+
+
+def by_receiver(history):
+    """Returns {receiver: account}."""
+    found = {}
+    for one in history.of("webhook create", "webhook update"):
+        if "url" in one.arguments:
+            name = one.arguments.get("account") or one.arguments["endpoint"].split("/")[0]
+            found[int(one.arguments["url"].split()[1])] = name
+    return found
+
+
+def certified(history):
+    """Returns {certification_id: when its first request was made}, of those that one request certainly made."""
+    found = {}
+    for one in history.of("certify", "certification request"):
+        if one.good and "Idempotent-Replayed" not in one.headers and not one.arguments.get("idempotency_key"):
+            found[one.answer["certification_id"]] = one.invoked
+    return found
+
+
+def begun(history, notice):
+    """Returns a time before which a notice cannot have arisen; 0: unknown."""
+    return certified(history).get(notice["data"].get("certification_id"), 0.0)
+
+
+@rule("A notice that arrives is one of the receiver's account, with its one identifier and its one body.")
+def notices_arrive_as_they_are(history):
+    shown, owners = bodies(history), by_receiver(history)
+    ids = {account.id: account.name for account in accounts(history)}
+    if len(readable(history)) != len(accounts(history)):
+        return
+    for one in history.deliveries:
+        record, receiver = one["record"], one["receiver"]
+        if one["id"] != record["id"]:
+            yield f"receiver {receiver}: header {one['id']}, body {record['id']}"
+        if record["id"].startswith("tst_"):
+            continue
+        notice = shown.get(record["id"])
+        if not notice:
+            yield f"receiver {receiver}: {record} is no notice of any account"
+        elif ids.get(notice["account_id"]) != owners.get(receiver):
+            yield f"receiver {receiver} of {owners.get(receiver)}: {record} of {ids.get(notice['account_id'])}"
+        elif notice["body"] != one["body"]:
+            yield f"receiver {receiver}: {one['body']}, but it is {notice['body']}"
+
+
+@rule("A notice reaches every endpoint of its account that subscribes to it, existed before its cause and lasts.")
+def notices_reach_their_endpoints(history):
+    attempts = len(history.script["settings"].get("webhook.schedule", "").split(",")) + 1
+    taken = {(one["receiver"], one["record"]["id"]) for one in history.deliveries if 200 <= one["status"] < 300}
+    readable_names = {account.name: account for account in readable(history)}
+    for endpoint in endpoints(history):
+        account = readable_names.get(endpoint.account)
+        if not account or not endpoint.lasting:
+            continue
+        states = {one["notice_id"]: state for one in account.list("notice list") for state in one["deliveries"]
+                  if state["endpoint_id"] == endpoint.id}
+        failed = sum(state["status"] == "failed" and state["attempts"] >= attempts for state in states.values())
+        for notice in notices_of(history, account):
+            after = endpoint.create.client == "setup" or begun(history, notice) >= endpoint.create.completed
+            if not after or (endpoint.types and notice["type"] not in endpoint.types):
+                continue
+            state = states.get(notice["id"], {"status": "missed"})
+            arrived = any((receiver, notice["id"]) in taken for receiver in endpoint.receivers)
+            if state["status"] == "failed" and state["attempts"] >= attempts and not arrived:
+                continue
+            if state["status"] == "missed" and failed >= ATTEMPTS:
+                continue
+            if state["status"] != "delivered" or not arrived:
+                yield f"{endpoint.id} of {endpoint.account}: {notice} {'arrived' if arrived else 'never came'}: {state}"
+
+
+@rule("What is listed as delivered was acknowledged by a receiver.")
+def delivered_means_acknowledged(history):
+    taken = {(one["receiver"], one["record"]["id"]) for one in history.deliveries if 200 <= one["status"] < 300}
+    found = {one.id: one for one in endpoints(history)}
+    for account in accounts(history):
+        for notice in account.list("notice list"):
+            for state in notice["deliveries"]:
+                endpoint = found.get(state["endpoint_id"])
+                if endpoint and state["status"] == "delivered" and not any(
+                        (receiver, notice["notice_id"]) in taken for receiver in endpoint.receivers):
+                    yield f"{account.name}: {notice['notice_id']} at {state}"
+
+
+@rule("In the end no notice waits for an endpoint that is enabled.")
+def no_notice_waits(history):
+    for account in accounts(history):
+        enabled = {one["endpoint_id"] for one in account.list("webhook list") if one["enabled"]}
+        for notice in account.list("notice list"):
+            for state in notice["deliveries"]:
+                if state["status"] == "waiting" and state["endpoint_id"] in enabled:
+                    yield f"{account.name}: {notice['notice_id']} {notice['type']}: {state}"
+
+
+@rule("An endpoint receives only the types to which it subscribes, unless they were replayed.")
+def only_subscribed_types_are_sent(history):
+    owners = {receiver: one for one in endpoints(history) for receiver in one.receivers}
+    replayed = {(state["endpoint_id"], notice["notice_id"]) for account in accounts(history)
+                for notice in account.list("notice list") for state in notice["deliveries"] if state["replayed_at"]}
+    for one in history.deliveries:
+        endpoint, record = owners.get(one["receiver"]), one["record"]
+        if endpoint and endpoint.lasting and endpoint.types and record["type"] not in endpoint.types and \
+                record["type"] != "webhook.test" and (endpoint.id, record["id"]) not in replayed:
+            yield f"{endpoint.id}, for {endpoint.types}, received {record}"
+
+
+@rule("Without a fault a notice is sent as often as its attempts are listed.")
+def attempts_are_counted(history):
+    if history.faults:
+        return
+    sent = Counter((one["receiver"], one["record"]["id"]) for one in history.deliveries)
+    found = {one.id: one for one in endpoints(history)}
+    for account in accounts(history):
+        for notice in account.list("notice list"):
+            for state in notice["deliveries"]:
+                endpoint = found.get(state["endpoint_id"])
+                if not endpoint or not endpoint.lasting or state["replayed_at"]:
+                    continue
+                count = sum(sent[receiver, notice["notice_id"]] for receiver in endpoint.receivers)
+                if count > state["attempts"]:
+                    yield f"{account.name}: {notice['notice_id']} was sent {count} times: {state}"
+
+
+def signature(secret, one):
+    text = one["timestamp"].encode() + b"." + one["body"].encode()
+    return "v1=" + hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()
+
+
+@rule("A delivery is signed with secrets of its endpoint, and with the newest one if its cause came after that.")
+def signatures_are_right(history):
+    owners = {receiver: one for one in endpoints(history) for receiver in one.receivers}
+    for one in history.deliveries:
+        endpoint = owners.get(one["receiver"])
+        if not endpoint:
+            continue
+        given = (one["signature"] or "").split(",")
+        right = {signature(secret, one) for made, secret, _ in endpoint.secrets if made.invoked <= one["at"]}
+        unknown = [made for made in endpoint.unknown if made.invoked <= one["at"]]
+        wrong = [text for text in given if text not in right]
+        if len(given) > 2 or len(set(given)) != len(given) or len(wrong) > len(unknown):
+            yield f"{endpoint.id}: {len(given)} signatures, {len(wrong)} of no known secret, of {one['record']}"
+        start = begun(history, one["record"])
+        newest = endpoint.certain_secret(start) if start and not unknown else None
+        if newest and max(version for made, _, version in endpoint.secrets if made.invoked <= one["at"]) == newest[0]:
+            if given[0] != signature(newest[2], one):
+                yield f"{endpoint.id}: {one['record']} is not signed with version {newest[0]} first"
+            former = [signature(secret, one) for _, secret, version in endpoint.secrets if version == newest[0] - 1]
+            if not set(given[1:]) <= set(former):
+                yield f"{endpoint.id}: {one['record']} is also signed with a secret that had ended"
+
+
+@rule("A test delivery is sent once, only to the endpoint for which it was requested, once for each request.")
+def tests_are_sent_once(history):
+    for endpoint in endpoints(history):
+        sent = [one for one in history.deliveries if one["record"]["type"] == "webhook.test"
+                and one["record"]["data"]["endpoint_id"] == endpoint.id]
+        requested = [one for one in endpoint.commands if one.kind == "webhook test" and not one.refused]
+        if len(sent) > len(requested) or len({one["record"]["id"] for one in sent}) != len(sent):
+            yield f"{endpoint.id}: {len(requested)} tests were requested, {len(sent)} were sent"
+        for one in sent:
+            if one["receiver"] not in endpoint.receivers:
+                yield f"{endpoint.id}: its test {one['record']['id']} went to receiver {one['receiver']}"
+        for one in requested:
+            if one.good and one.answer["delivered"] and not any(
+                    one.invoked <= found["at"] <= one.completed and 200 <= found["status"] < 300 for found in sent):
+                yield f"{one}: nothing arrived"
+
+
+# ---- causes ----
+
+
+@rule("Each certification that ended has one notice with its outcome, and no other has one.")
+def certifications_send_one_notice(history):
+    for account in readable(history):
+        found = {}
+        for notice in notices_of(history, account, "certification.completed", "certification.failed"):
+            found.setdefault(notice["data"]["certification_id"], []).append(notice)
+        for name, (chain, item) in certifications_of(history, account).items():
+            sent = found.pop(name, [])
+            expected = [] if item["status"] == "processing" else ["certification." + item["status"]]
+            if [one["type"] for one in sent] != expected:
+                yield f"{account.name}: {name} of {chain} is {item['status']}; notices {sent}"
+            for one in sent:
+                if (one["mode"], one["data"]["event_count"], one["data"].get("verification_code")) != \
+                        (item["mode"], item["event_count"], item["verification_code"]):
+                    yield f"{account.name}: {one} of {item}"
+        for name, sent in found.items():
+            yield f"{account.name}: {sent} of {name}, which is not listed"
+
+
+def crossings(account, credits):
+    """Returns [(place of the state, balance)] of the downward crossings of a threshold."""
+    found = []
+    for place, state in enumerate(account.states[1:], 1):
+        if account.states[place - 1].balance > credits >= state.balance:
+            found.append((place, credits if state.cause["kind"] == "events" else state.balance))
+    return found
+
+
+@rule("balance.low is sent once for each time the balance falls from above a threshold to it or below, with the "
+      "balance right after that.")
+def thresholds_send_one_notice(history):
+    for account in readable(history):
+        found = {}
+        for notice in notices_of(history, account, "balance.low"):
+            data = notice["data"]
+            found.setdefault(data["threshold_id"], Counter())[data["balance"]] += 1
+        for one in account.of("threshold create"):
+            if one.good:
+                yield from check_threshold(history, account, one, found.pop(one.answer["threshold_id"], Counter()))
+        if found and not any(not one.good and not one.refused for one in account.of("threshold create")):
+            yield f"{account.name}: notices of {found}, which no command created"
+
+
+def check_threshold(history, account, create, found):
+    deletes = [one for one in account.of("threshold delete") if not one.refused and
+               account.names.get(one.arguments["threshold"]) == create.answer["threshold_id"]]
+    first = bisect.bisect_right(account.certain, create.invoked) - 1
+    surely = bisect.bisect_right(account.possible, create.completed) - 1
+    until = min((bisect.bisect_right(account.certain, one.invoked) - 1 for one in deletes), default=FOREVER)
+    last = min((bisect.bisect_right(account.possible, one.completed) - 1 for one in deletes if one.good),
+               default=FOREVER)
+    all_of_them = crossings(account, create.arguments["credits"])
+    possible = Counter(balance for place, balance in all_of_them if first < place <= last)
+    certain = Counter(balance for place, balance in all_of_them if surely < place <= until)
+    if found - possible or certain - found:
+        yield (f"{create}: notices with {sorted(found.elements())}; possible were {sorted(possible.elements())}, "
+               f"certain {sorted(certain.elements())}")
+
+
+def settlements(account):
+    """Returns [(events settled so far, balance after it)]."""
+    return [(state.settled, state.balance) for before, state in zip(account.states, account.states[1:])
+            if state.settled > before.settled]
+
+
+@rule("balance.exhausted is sent once for each time the first event is registered as unpaid.")
+def exhaustions_send_one_notice(history):
+    for account in readable(history):
+        found = notices_of(history, account, "balance.exhausted")
+        total = len(account.unpaid)
+        emptied = [(settled, balance) for settled, balance in settlements(account) if settled < total]
+        least = (total > 0) + len({settled for settled, balance in emptied if balance > 0})
+        most = (total > 0) + len({settled for settled, _ in emptied})
+        if not least <= len(found) <= most:
+            yield f"{account.name}: {len(found)} notices, at least {least} and at most {most} exhaustions"
+        channels = {place[0] for place in account.unpaid}
+        for one in found:
+            if one["data"]["channel_id"] not in channels:
+                yield f"{account.name}: {one} names a channel without unpaid events"
+
+
+@rule("events.unpaid_limit_reached is sent when the limit of unpaid events is reached, once each time.")
+def unpaid_limits_send_notices(history):
+    for account in readable(history):
+        found = notices_of(history, account, "events.unpaid_limit_reached")
+        limits = account.unpaid_limits(0.0, FOREVER) | {value for value in account.unpaid_limits(0.0, 0.0)}
+        changed = any("unpaid_limit" in one.arguments for one in account.of("account set"))
+        for one in found:
+            data = one["data"]
+            if not data["unpaid_limit"] == data["unpaid_events"] == data["unpaid_credits"] or \
+                    (not changed and data["unpaid_limit"] not in limits):
+                yield f"{account.name}: {one}, limits {limits}"
+        if len(found) > len(settlements(account)) + 1 and not changed:
+            yield f"{account.name}: {len(found)} notices with {len(settlements(account))} settlements"
+        refused = [one for one in history.of("register") if one.status == 402 and one.arguments["chain"] in account.live]
+        if refused and not found and not changed and min(limits) > 0:
+            yield f"{refused[0]}, but no notice"
+        if len(account.unpaid) >= min(limits) > 0 and not settlements(account) and not found and not changed:
+            yield f"{account.name}: {len(account.unpaid)} events are unpaid, limits {limits}, no notice"
+
+
+@rule("consumption.limit_reached is sent once for each limit and period in which its maximum is reached.")
+def limits_send_one_notice(history):
+    found = {}
+    if len(readable(history)) != len(accounts(history)):
+        return
+    for account in readable(history):
+        for one in notices_of(history, account, "consumption.limit_reached"):
+            found.setdefault((one["data"]["limit_id"], one["data"]["period_key"]), []).append((account, one["data"]))
+    names = history.facts.get("names", {})
+    for (limit_id, period), sent in found.items():
+        if len(sent) > 1:
+            yield f"{limit_id}: {len(sent)} notices of {period}"
+    limits = {one.id: one for one in limits_of(history)}
+    for limit in limits.values():
+        due = {limit.key_of(event) for place, event, start, end in placed(history, limit)
+               if place >= limit.max and end < FOREVER and limit.certain(start, end)}
+        for period in due - {period for limit_id, period in found if limit_id == limit.id}:
+            yield f"{limit.create}: no notice of {period}"
+    unknown = any(not one.good and not one.refused for one in history.of("limit create"))
+    for (limit_id, period), sent in found.items():
+        limit, (account, data) = limits.get(limit_id), sent[0]
+        if not limit:
+            if not unknown:
+                yield f"{data}: no such limit was created"
+            continue
+        expected = {"scope": "key" if limit.key else "channel", "channel_id": names.get(limit.channel),
+                    "key_id": names.get(limit.key), "period": limit.period, "max_events": limit.max,
+                    "action": "block" if limit.block else "warn"}
+        if {name: data[name] for name in expected} != expected or limit.channel.split("/")[0] != account.name:
+            yield f"{account.name}: {data}, but it is {expected}"
+        if most_events(history, limit, FOREVER) < limit.max:
+            yield f"{account.name}: {data}, but only {most_events(history, limit, FOREVER)} events can count"
+
+
+@rule("Each automatic purchase that ended has one notice of the top-up, which states what was bought and the balance "
+      "after it; a failure turns the top-up off.")
+def topups_send_one_notice(history):
+    for account in readable(history):
+        sent = notices_of(history, account, "recharge.auto_completed", "recharge.auto_failed")
+        sales = {one["sale_id"]: one for one in account.list("purchase list")}
+        after = {state.cause["reference"]: state.balance for state in account.states
+                 if state.cause and state.cause["kind"] == "purchase"}
+        by_sale = {}
+        for one in sent:
+            data = one["data"]
+            by_sale.setdefault(data["recharge_id"], []).append(one["type"])
+            sale = sales.get(data["recharge_id"])
+            if data["recharge_id"] is None:
+                if one["type"] != "recharge.auto_failed" or data["credits"] is not None:
+                    yield f"{account.name}: {one}"
+                continue
+            if not sale or not sale["automatic"] or (data["pack_id"], data["credits"], data["amount"]) != \
+                    (sale["pack_id"], sale["credits"], sale["amount"]):
+                yield f"{account.name}: {one} of {sale}"
+            elif one["type"] == "recharge.auto_completed" and after.get(data["recharge_id"]) != data["balance"]:
+                yield f"{account.name}: {one}, but the balance was {after.get(data['recharge_id'])}"
+        for sale_id, sale in sales.items():
+            if not sale["automatic"]:
+                continue
+            count = len(by_sale.get(sale_id, ()))
+            over = sale["payment"] and sale["payment"]["state"] == "over" and sale["provider"] != "manual"
+            if sale["state"] == "rejected" and count or count > 1 or (over and sale["state"] != "rejected" and not count):
+                yield f"{account.name}: {sale} has the notices {by_sale.get(sale_id)}"
+        on = sum(not one.refused for one in account.of("topup set", "topup on"))
+        failures = sum(one["type"] == "recharge.auto_failed" for one in sent)
+        if failures > on:
+            yield f"{account.name}: {failures} failures of a top-up that was turned on {on} times"
