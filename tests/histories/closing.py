@@ -90,7 +90,8 @@ class Closing:
 
     def read_certifications(self):
         completed, seen, keys = [], set(), dict(self.keys())
-        for one in [one for one in self.run.operations if one.kind in ("certify", "certification request") and one.good]:
+        asked = self.run.operations[:]
+        for one in [one for one in asked if one.good and one.kind in ("certify", "certification request")]:
             name = one.answer["certification_id"]
             if name in seen or "chain" not in one.arguments:
                 continue

@@ -6,6 +6,7 @@ from account_model import accounts, final_list, number_of, possible_values
 from declarations import Declaration
 from history import FOREVER, rule
 
+COUNTED = ("events", "unpaid_events", "content_bytes", "credits", "fees", "refunds")
 BACK = {"refunded": "refund", "reverted": "revert"}
 
 
@@ -310,7 +311,8 @@ def most_events(history, limit, end):
 def rates_refuse_rightly(history):
     settings = history.script["settings"]
     for one in history.operations:
-        if one.status != 429 or not one.answer or one.answer.get("code") != "rate_limited" or "key" not in one.arguments:
+        code = one.answer.get("code") if one.status == 429 and one.answer else None
+        if code != "rate_limited" or "key" not in one.arguments:
             continue
         mode = one.arguments["chain"].rsplit("/", 1)[1]
         capacity = {"live": 4 * int(settings.get("rate.live", 1_000_000)),
@@ -466,8 +468,7 @@ def usage_counts_events(history):
         totals, by_key = {}, {}
         for row in account.list("usage"):
             place = (row["channel_id"], row["mode"])
-            totals.setdefault(place, Counter()).update(
-                {name: row[name] for name in ("events", "unpaid_events", "content_bytes", "credits", "fees", "refunds")})
+            totals.setdefault(place, Counter()).update({name: row[name] for name in COUNTED})
             by_key[row["key_id"]] = row["events"]
         for chain in account.chains:
             events, sizes = history.final[chain], content_sizes(history, chain)

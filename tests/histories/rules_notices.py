@@ -235,7 +235,8 @@ def tests_are_sent_once(history):
                 yield f"{endpoint.id}: its test {one['record']['id']} went to receiver {one['receiver']}"
         for one in requested:
             if one.good and one.answer["delivered"] and not any(
-                    one.invoked <= found["at"] <= one.completed and 200 <= found["status"] < 300 for found in sent):
+                    found["record"]["id"] == one.answer["notice_id"] and one.invoked <= found["at"] <= one.completed and
+                    200 <= found["status"] < 300 for found in sent):
                 yield f"{one}: nothing arrived"
 
 
@@ -336,7 +337,8 @@ def unpaid_limits_send_notices(history):
                 yield f"{account.name}: {one}, limits {limits}"
         if len(found) > len(settlements(account)) + 1 and not changed:
             yield f"{account.name}: {len(found)} notices with {len(settlements(account))} settlements"
-        refused = [one for one in history.of("register") if one.status == 402 and one.arguments["chain"] in account.live]
+        refused = [one for one in history.of("register")
+                   if one.status == 402 and one.arguments["chain"] in account.live]
         if refused and not found and not changed and min(limits) > 0:
             yield f"{refused[0]}, but no notice"
         if len(account.unpaid) >= min(limits) > 0 and not settlements(account) and not found and not changed:
@@ -404,7 +406,8 @@ def topups_send_one_notice(history):
                 continue
             count = len(by_sale.get(sale_id, ()))
             over = sale["payment"] and sale["payment"]["state"] == "over" and sale["provider"] != "manual"
-            if sale["state"] == "rejected" and count or count > 1 or (over and sale["state"] != "rejected" and not count):
+            most, least = (0, 0) if sale["state"] == "rejected" else (1, int(bool(over)))
+            if not least <= count <= most:
                 yield f"{account.name}: {sale} has the notices {by_sale.get(sale_id)}"
         on = sum(not one.refused for one in account.of("topup set", "topup on"))
         failures = sum(one["type"] == "recharge.auto_failed" for one in sent)

@@ -45,7 +45,7 @@ class AccountSteps:
     def some_account(self):
         return self.chain().split("/")[0]
 
-    def told(self, *words, account=None):
+    def earlier_command(self, *words, account=None):
         """Returns an earlier command of this kind that creates something, or None."""
         found = [step for step in self.script["setup"] + self.made if step["op"] == "admin" and step["words"] in words
                  and "binds" in step and (account is None or step["arguments"].get("account") == {"$": account})]
@@ -136,11 +136,11 @@ class AccountSteps:
                             account={"$": account}, credits=self.random.choice((0, 1, 3, 10, 30)))
 
     def threshold_delete(self, _):
-        first = self.told("threshold create", account=self.some_account())
+        first = self.earlier_command("threshold create", account=self.some_account())
         return self.command("threshold delete", threshold={"$": first["binds"]}) if first else None
 
     def limit_delete(self, _):
-        first = self.told("limit create")
+        first = self.earlier_command("limit create")
         return self.command("limit delete", limit={"$": first["binds"]}) if first else None
 
     def account_set(self, _):
@@ -185,7 +185,7 @@ class AccountSteps:
                             url=url, **self.types())
 
     def of_endpoint(self, words, **arguments):
-        first = self.told("webhook create", account=self.some_account())
+        first = self.earlier_command("webhook create", account=self.some_account())
         return self.command(words, endpoint={"$": first["binds"]}, **arguments) if first else None
 
     def webhook_rotate(self, _):
@@ -224,11 +224,11 @@ class AccountSteps:
 
     def cursor_trespass(self, steps):
         """Continues a list with a key of another chain."""
-        first = self.earlier("list", of=steps)
-        key = self.some_key()
-        if not first or key.rsplit("/", 1)[0] == first["key"].rsplit("/", 1)[0]:
+        first = self.earlier("list", "certifications", of=steps)
+        others = [chain for chain in self.chains if first and chain != first["key"].rsplit("/", 1)[0]]
+        if not others:
             return None
-        return {"op": "list_next", "of": first["id"], "key": key}
+        return {"op": "list_next", "of": first["id"], "key": self.some_key(self.random.choice(others))}
 
 
 __all__ = ["ACCOUNT_WEIGHTS", "AccountSteps"]
