@@ -17,11 +17,17 @@ def number_of(reason):
     return int(reason[1:]) if reason and reason.startswith("#") and reason[1:].isdigit() else None
 
 
+def lasts(one):
+    """Whether an operation was acknowledged for good. A revocation that no standby has confirmed says so: a promoted
+    standby may not have it."""
+    return one.good and not (isinstance(one.answer, dict) and one.answer.get("replicated") is False)
+
+
 def possible_values(writes, start, end, delay=0):
     """Returns the values that a setting may have had for a request between start and end. `writes`: (operation or
     None for the initial value, value). A write is over once a later one was acknowledged `delay` seconds before."""
     open_writes = [(one, value) for one, value in writes if one is None or (not one.refused and one.invoked <= end)]
-    done = [one for one, _ in open_writes if one is not None and one.good and one.completed + delay <= start]
+    done = [one for one, _ in open_writes if one is not None and lasts(one) and one.completed + delay <= start]
     last = max((one.invoked for one in done), default=None)
     return {value for one, value in open_writes
             if last is None or (one is not None and one.completed >= last)}
@@ -201,4 +207,4 @@ def account_of(history, name):
     return next((one for one in accounts(history) if one.name == name), None)
 
 
-__all__ = ["Account", "account_of", "accounts", "final_list", "number_of", "possible_values"]
+__all__ = ["Account", "account_of", "accounts", "final_list", "lasts", "number_of", "possible_values"]

@@ -7,7 +7,7 @@ PATIENCE = 150  # seconds; the lease of a payment whose node was killed lasts 75
 LISTS = (("credits list", "before", "number"), ("notice list", "before", "number"), ("audit list", "after", "act_id"),
          ("purchase list", "after", "sale_id"), ("limit list", "after", "limit_id"),
          ("threshold list", "after", "threshold_id"), ("webhook list", "after", "endpoint_id"),
-         ("key list", "after", "key_id"), ("usage", "after", "row"))
+         ("key list", "after", "key_id"), ("usage", "after", "row"), ("credits history", "after", "day"))
 PAGE = 1000
 
 

@@ -4,7 +4,7 @@ and the audit log, which say what operators did."""
 import re
 from collections import Counter
 
-from account_model import accounts, final_list, possible_values
+from account_model import accounts, final_list, lasts, possible_values
 from history import FOREVER, rule
 
 EFFECT = 2  # seconds within which a revocation or a suspension takes effect on every node
@@ -48,7 +48,7 @@ def owners(one):
 
 @rule("A revoked key is refused from two seconds after the acknowledgment on, on every node.")
 def revoked_keys_are_refused(history):
-    since = {one.arguments["key"]: one for one in reversed(history.of("key revoke")) if one.good}
+    since = {one.arguments["key"]: one for one in reversed(history.of("key revoke")) if lasts(one)}
     for one in with_key(history):
         revoke = since.get(one.arguments["key"])
         if revoke and one.invoked >= revoke.completed + EFFECT and one.status not in (401, 403):
@@ -134,6 +134,40 @@ def suspensions_refuse_rightly(history):
             yield f"{one}: reading stays possible"
         if code == "account_disabled" and True not in states_at(disabled, account, one):
             yield str(one)
+
+
+# What makes and removes things, their identifier, and the list that shows them.
+THINGS = (("limit create", "limit delete", "limit_id", "limit list"),
+          ("threshold create", "threshold delete", "threshold_id", "threshold list"),
+          ("webhook create", "webhook delete", "endpoint_id", "webhook list"),
+          ("key create", None, "key_id", "key list"), ("purchase create", None, "sale_id", "purchase list"))
+
+
+@rule("What was created is listed until its deletion was requested, what was deleted is not, and a revoked key is "
+      "listed as revoked.")
+def lists_show_what_was_made(history):
+    names, by_id = history.facts.get("names", {}), {account.id: account for account in accounts(history)}
+    for create, delete, member, words in THINGS:
+        if not all(account.was_read(words) for account in by_id.values()):
+            continue
+        listed = {one[member]: one for account in by_id.values() for one in account.list(words)}
+        deletes = {}
+        for one in history.of(delete) if delete else ():
+            thing = next(one.arguments[kind] for kind in ("limit", "threshold", "endpoint") if kind in one.arguments)
+            if not one.refused:
+                deletes.setdefault(names.get(thing), []).append(one)
+        for one in history.of(create):
+            if not one.good:
+                continue
+            removed = deletes.get(one.answer[member], ())
+            if one.answer[member] not in listed and not removed:
+                yield f"{one} is not listed"
+            if one.answer[member] in listed and any(other.good for other in removed):
+                yield f"{one} is listed, but {removed[0]}"
+        if words == "key list":
+            for one in history.of("key revoke"):
+                if lasts(one) and listed.get(names.get(one.arguments["key"]), {}).get("state") != "revoked":
+                    yield f"{one}: {listed.get(names.get(one.arguments['key']))}"
 
 
 # ---- others' data ----
@@ -319,7 +353,7 @@ def acts_are_recorded_once(history):
         many = found.pop(reason, [])
         if len(many) > 1 or (one.refused and many and one.kind != "webhook test"):  # that is recorded beforehand
             yield f"{one}: {len(many)} acts"
-        elif one.good and not many and surely_changes(history, one) and not unknown_accounts:
+        elif lasts(one) and not many and surely_changes(history, one) and not unknown_accounts:
             yield f"{one}: no act"
         for act in many:
             if act["operation"] != one.kind or not same_arguments(history, act, one):

@@ -6,7 +6,10 @@ from account_model import accounts, final_list, number_of, possible_values
 from declarations import Declaration
 from history import FOREVER, rule
 
-COUNTED = ("events", "unpaid_events", "content_bytes", "credits", "fees", "refunds")
+COUNTED = ("events", "unpaid_events", "content_bytes", "credits", "fees", "refunds",
+           "certifications_requested", "certifications_completed", "certifications_failed")
+COLUMNS = {"events": "events", "settlement": "settlements", "purchase": "purchases", "refund": "returns",
+           "revert": "returns", "fee": "fees", "fee_refund": "fee_refunds", "adjustment": "adjustments"}
 BACK = {"refunded": "refund", "reverted": "revert"}
 
 
@@ -480,6 +483,10 @@ def usage_counts_events(history):
             size = sum(sizes.get((event["client_ref"], event["hash"]), 0) for event in events)
             if (total["events"], total["unpaid_events"], total["content_bytes"]) != (len(events), unpaid, size):
                 yield f"{chain}: {dict(total)}, but {len(events)} events, {unpaid} unpaid, {size} bytes"
+            certified = Counter(item["status"] for item in certifications_by_chain(history, account, chain))
+            if [total["certifications_" + name] for name in ("requested", "completed", "failed")] != \
+                    [certified.total(), certified["completed"], certified["failed"]]:
+                yield f"{chain}: {dict(total)}, but of its certifications {dict(certified)}"
             paid = len(events) - unpaid if chain.endswith("/live") else 0
             if total["credits"] != paid + total["fees"] - total["refunds"]:
                 yield f"{chain}: {dict(total)}, but {paid} events were paid"
@@ -506,6 +513,26 @@ def certifications_of(history, account):
         if one.good and one.arguments["chain"].split("/")[0] == account.name and not one.arguments["filters"]:
             found |= {item["certification_id"]: (one.arguments["chain"], item) for item in one.answer["data"]}
     return found
+
+
+def certifications_by_chain(history, account, chain):
+    return [item for place, item in certifications_of(history, account).values() if place == chain]
+
+
+@rule("The balances by day are those of the movements.")
+def history_is_of_the_movements(history):
+    for account in accounts(history):
+        if not account.was_read("credits list") or not account.was_read("credits history") or not account.movements:
+            continue
+        expected, found = Counter(), Counter()
+        for one in account.movements:
+            expected[COLUMNS[one["kind"]]] += one["credits"]
+        days = account.list("credits history")
+        for day in days:
+            found.update({name: day[name] for name in set(COLUMNS.values())})
+        last = max(days, key=lambda day: day["day"])["balance"] if days else None
+        if +expected != +found or -expected != -found or last != account.movements[-1]["balance"]:
+            yield f"{account.name}: {dict(found)} with the last balance {last}, but the movements are {dict(expected)}"
 
 
 @rule("A live certification costs its fee once, and a failed one is refunded once.")

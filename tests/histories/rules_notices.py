@@ -302,6 +302,16 @@ def check_threshold(history, account, create, found):
                f"certain {sorted(certain.elements())}")
 
 
+@rule("In the end a threshold is armed exactly if the balance is above it.")
+def thresholds_are_armed(history):
+    for account in accounts(history):
+        if account.was_read("credits list"):
+            balance = account.movements[-1]["balance"] if account.movements else 0
+            for one in account.list("threshold list"):
+                if one["armed"] != (balance > one["credits"]):
+                    yield f"{account.name}: {one}, balance {balance}"
+
+
 def settlements(account):
     """Returns [(events settled so far, balance after it)]."""
     return [(state.settled, state.balance) for before, state in zip(account.states, account.states[1:])

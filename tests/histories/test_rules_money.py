@@ -235,10 +235,23 @@ class Made:
                            True)
         self.listed("webhook list", [{"endpoint_id": "whk_0", "enabled": True}], account="a0")
         paid = sum(-one["credits"] for one in self.movements if one["kind"] == "events")
+        self.listed("threshold list", [{"threshold_id": "thr_0", "credits": 1, "armed": self.balance > 1}],
+                    account="a0")
+        self.listed("limit list", [{"limit_id": name} for name in self.limits], account="a0")
+        self.listed("key list", [{"key_id": key, "state": "revoked" if any(
+            one.kind == "key revoke" and self.facts["names"][one.arguments["key"]] == key and
+            "replicated" not in one.answer for one in self.operations) else "valid"} for key in ("key_0", "key_1")],
+                    account="a0")
+        day = dict.fromkeys(rules_money.COLUMNS.values(), 0)
+        for one in self.movements:
+            day[rules_money.COLUMNS[one["kind"]]] += one["credits"]
+        self.listed("credits history", [{"day": DAY, "balance": self.balance, **day}], account="a0")
         fees = sum(-one["credits"] for one in self.movements if one["kind"] == "fee")
         self.listed("usage", [{"channel_id": "chn_0", "key_id": "key_0", "mode": "live", "events": len(self.events),
                                "unpaid_events": len(self.events) - paid, "content_bytes": 0, "credits": paid + fees,
-                               "fees": fees, "refunds": 0}], account="a0")
+                               "fees": fees, "refunds": 0, "certifications_failed": 0,
+                               "certifications_requested": len(self.certifications),
+                               "certifications_completed": len(self.certifications)}], account="a0")
         self.listed("pack list", [{"pack_id": "pck_0", "credits": 3, "price": "1.00", "currency": "EUR"}])
         self.listed("audit list", self.acts[::-1], account="a0")
         self.listed("audit list", [], installation=True)
@@ -526,6 +539,12 @@ def test_usage_counts_events():
     check("usage_counts_events", history)
 
 
+def test_history_is_of_the_movements():
+    history = busy().history()
+    history.walks["credits history", "a0"][0].answer["data"][0]["purchases"] += 1
+    check("history_is_of_the_movements", history)
+
+
 def test_fees_are_charged_once():
     made = with_fee()
     made.move("fee", -2, "CERT-2026-0000001")
@@ -604,6 +623,13 @@ def test_tests_are_sent_once():
     check("tests_are_sent_once", made)
 
 
+def test_thresholds_are_armed():
+    history = busy().history()
+    one = history.walks["threshold list", "a0"][0].answer["data"][0]
+    one["armed"] = not one["armed"]
+    check("thresholds_are_armed", history)
+
+
 def drop(made, kind):
     """Returns the service without its notices of a type."""
     made.notices = [one for one in made.notices if one[0]["type"] != kind]
@@ -654,6 +680,15 @@ def test_keys_are_refused_rightly():
     check("keys_are_refused_rightly", made)
 
 
+def test_an_unreplicated_revocation_may_be_lost():
+    made = busy()
+    made.command("key revoke", key="a0/0/live/1").answer = {"replicated": False}
+    made.time += 3
+    made.ask("balance", "a0/0/live/1", answer=made.standing(), account="a0")
+    made.acts.pop()
+    assert not found(made)
+
+
 def test_expired_keys_are_refused():
     made = busy()
     made.command("key expire", key="a0/0/live/1", at="1s").answer = {}
@@ -687,6 +722,15 @@ def test_suspensions_refuse_rightly():
     made = suspended()
     made.ask("balance", status=403, answer={"code": "suspended"}, account="a0")
     check("suspensions_refuse_rightly", made)
+
+
+def test_lists_show_what_was_made():
+    made = limited()
+    made.limits.clear()
+    check("lists_show_what_was_made", made)
+    made = limited()
+    made.command("limit delete", limit="limit0").answer = {}
+    check("lists_show_what_was_made", made)
 
 
 def test_others_are_not_found():
