@@ -91,6 +91,7 @@ class ClosingAccounts:
         for name in made(self.run, "account create"):
             account = {"$": name}
             self.command("account show", account=account)
+            self.command("topup show", account=account)
             for words, cursor, member in LISTS:
                 found = self.walk(words, cursor, member, account=account)
                 if words == "notice list":

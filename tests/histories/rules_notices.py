@@ -419,6 +419,10 @@ def topups_send_one_notice(history):
             most, least = (0, 0) if sale["state"] == "rejected" else (1, int(bool(over)))
             if not least <= count <= most:
                 yield f"{account.name}: {sale} has the notices {by_sale.get(sale_id)}"
+        reasons = [one["data"]["reason"] for one in sent if one["type"] == "recharge.auto_failed"]  # newest first
+        for one in account.of("topup show", closing=True):
+            if one.good and one.answer["reason"] and reasons[:1] != [one.answer["reason"]]:
+                yield f"{one}, but the notices state {reasons}"
         on = sum(not one.refused for one in account.of("topup set", "topup on"))
         failures = sum(one["type"] == "recharge.auto_failed" for one in sent)
         if failures > on:

@@ -663,6 +663,9 @@ def test_certifications_send_one_notice():
 def test_topups_send_one_notice():
     check("topups_send_one_notice", drop(with_top_up(), "recharge.auto_completed"))
     check("topups_send_one_notice", again(with_top_up(), "recharge.auto_completed"))
+    made = with_top_up()
+    made.operation("topup show", {"account": "a0"}, 200, {"reason": "payment_failed"}, closing=True)
+    check("topups_send_one_notice", made)
 
 
 # ---- access ----
