@@ -10,8 +10,8 @@ nothing that was not sent; credits add up; what is held has its digest. What is 
 by its client_ref at any moment. Statements of the store's index fail now and then, and sizes are
 drawn small (sizes.py), so that what runs seldom runs often.
 
-With --fault the program is one in which that fault is planted (plant.py), and what passes is that
-it is found.
+With --fault the program is one in which that fault is planted (support/faults.py), and what passes
+is that it is found.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from service import (BINARY, Client, NotStarted, Refused, Report, Service, decla
                      declare_json, lasting)
 
 import sizes
-from plant import FAULTS
+from faults import INDEX
 
 POOR_CREDITS, POOR_UNPAID = 400, 150
 RICH_CREDITS = 10_000_000
@@ -345,7 +345,7 @@ def main():
     parser.add_argument("--keep", action="store_true", help="leave the data directory")
     parser.add_argument("--small", action="store_true",
                         help="sizes that a planted fault is searched for with")
-    parser.add_argument("--fault", choices=FAULTS)
+    parser.add_argument("--fault", choices=INDEX)
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.rounds} rounds, {options.clients} clients", flush=True)
     sizes.use_drawn(options.seed, smallest=options.small or bool(options.fault))
