@@ -214,4 +214,140 @@ REGISTRATION = {
         " or whose sync fails"),
 }
 
-FAULTS = INDEX | DURABILITY | REGISTRATION
+# ---- money ----
+
+MONEY = {
+    "lock": Fault(
+        "An account is read without a lock before its balance is changed, and entries are numbered when inserted.",
+        {"store/money/credit_movements.c": [
+            ('"FROM accounts WHERE account = $1 FOR UPDATE");', '"FROM accounts WHERE account = $1");'),
+            ('"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");',
+             '"VALUES ($1, CAST($2 AS BIGINT) * 0 + 1 + (SELECT COALESCE(MAX(e.number), 0) "\n'
+             '						"FROM credit_entries e WHERE e.account = $1), "\n'
+             '						"$3, $4, $5, $6, $7, $8, $9, $10)");'),
+        ],
+         "store/events/register_server.c": [
+            ("	for (const struct ledger_entry *entry = entries; entry; entry = entry->next) {\n",
+             "	int64_t number = 0;\n"
+             "	for (const struct ledger_entry *entry = entries; entry; entry = entry->next) {\n"
+             "		account->last_entry++;\n"),
+            ("		db_array_add_integer(&columns[0], ++account->last_entry);\n",
+             "		db_array_add_integer(&columns[0], ++number);\n"),
+            ("SELECT $1, $2, 'events', unnest($3::bigint[]), \"\n",
+             "SELECT $1, $2, 'events', (SELECT COALESCE(MAX(e.number), 0) \"\n"
+             "	             \"FROM credit_entries e WHERE e.account = $1) + unnest($3::bigint[]), \"\n"),
+        ]},
+        "balance = paid − registered: registrations at the same time as fees or purchases of one account, or on two"
+        " nodes", POSTGRESQL),
+    "settle": Fault(
+        "A payment settles the newest unpaid events, not the oldest.",
+        {"store/money/credit_movements.c": [
+            ("WHERE account = $1 ORDER BY number LIMIT $2)", "WHERE account = $1 ORDER BY number DESC LIMIT $2)"),
+        ]},
+        "unpaid events become registered in their order: a payment of fewer credits than there are unpaid events"),
+    "topup": Fault(
+        "The transaction of an automatic top-up does not check again whether one is in progress.",
+        {"store/money/topup.c": [
+            ("		.under_way = topup->purchase != 0,\n", "		.under_way = false,\n"),
+        ]},
+        "one automatic purchase per crossing: two nodes that decide at the same time", POSTGRESQL),
+    "paid-again": Fault(
+        "A late notice of a payment pays a purchase that was refunded since.",
+        {"ledger/purchase_rules.c": [
+            ("	bool never_paid = from == PURCHASE_CANCELED || from == PURCHASE_REJECTED;\n",
+             "	bool never_paid = from == PURCHASE_CANCELED || from == PURCHASE_REJECTED ||\n"
+             "	                  from == PURCHASE_REFUNDED || from == PURCHASE_REVERTED;\n"),
+        ]},
+        "balance = paid − registered: a notice of the provider that arrives twice or late, after the refund"),
+    "rearm": Fault(
+        "A threshold that is exceeded again stays disarmed in the store.",
+        {"ledger/notice.c": [("		threshold->changed = true;\n", "		threshold->changed = !above;\n")]},
+        "each crossing of a threshold has its notice: a second crossing after a purchase"),
+    "refund": Fault(
+        "The fee of a certification that fails because its range is not sealed in time is not refunded.",
+        {"store/certifications/certification_jobs.c": [
+            ("	int result = refund(connection, certification, now_us, error);\n",
+             "	int result = holder ? refund(connection, certification, now_us, error) : OK;\n"),
+        ]},
+        "balance = paid − registered − fees of certifications that did not fail: an authority outage longer than"
+        " certification.give_up_after"),
+    "idempotency": Fault(
+        "The acceptance of a certification takes its idempotency key from one that is still in processing.",
+        {"store/certifications/accept.c": [
+            ('AND idempotency_key = $3 AND requested_at <= $4"',
+             "AND idempotency_key = $3 AND (requested_at <= $4 OR status = 'processing')\""),
+        ]},
+        "one certification and one fee per idempotency key: the same request twice at the same time"),
+}
+
+# ---- certified ranges and seals ----
+
+RANGES = {
+    "range-floor": Fault(
+        "A certification by time does not raise the earliest time of the chain's next event.",
+        {"store/certifications/close.c": [
+            ("	return write_last(connection, account, chain, last_us, error);\n",
+             "	return write_last(connection, account, chain, before_us, error);\n"),
+        ]},
+        "every receipt in a certified range is certified: a clock that is set back after the request, or nodes whose"
+        " clocks differ"),
+    "range-early": Fault(
+        "A range is resolved before it is closed, and not again after it.",
+        {"issue/certify_range.c": [
+            ("""	if (!result)
+		result = resolve_times(service, certification, cut_us, error);
+	/* Compared""", """	/* Compared"""),
+        ]},
+        "every receipt in a certified range is certified: registrations during a request for a range that ends now"),
+    "range-bound": Fault(
+        "The bounds of a range by time are exclusive and inclusive, not inclusive and exclusive.",
+        {"store/events/events.c": [
+            ("		bool before = db_step(query) && db_integer(query, 0) < time_us;\n",
+             "		bool before = db_step(query) && db_integer(query, 0) <= time_us;\n"),
+        ]},
+        "an accepted certification completes, and lists between two times show every event: a bound that is the time"
+        " of an event"),
+    "close-lock": Fault(
+        "A range is closed without the lock of the account, so the time of the chain may be overwritten by an earlier"
+        " one.",
+        {"store/certifications/close.c": [
+            ("""	int result = lock_account(connection, account, error);
+	if (!result)
+		result = read_last(connection, account, chain, &last_us, error);
+""", """	int result = read_last(connection, account, chain, &last_us, error);
+"""),
+        ]},
+        "no event's time before its predecessor's: two nodes whose clocks differ, registrations during the request",
+        POSTGRESQL),
+    "seal-early": Fault(
+        "A certification is issued before the last event of its range is sealed.",
+        {"store/certifications/certification_jobs.c": [
+            ('"s") " >= c.last_sequence)"', '"s") " >= c.last_sequence - 1)"'),
+        ]},
+        "an accepted certification completes: a range of which all but the last event is sealed"),
+    "unsealed": Fault(
+        "A chain that received events while it was sealed is taken as sealed completely.",
+        {"store/events/staged_round.c": [
+            ("""	query = db_query(connection, "DELETE FROM unsealed_chains WHERE account = $1 AND chain = $2"
+	                             " AND EXISTS (SELECT 1 FROM chains c WHERE c.account = $1"
+	                             " AND c.chain = $2 AND last_sequence = sealed_sequence)");
+""", """	query = db_query(connection, "DELETE FROM unsealed_chains WHERE account = $1 AND chain = $2");
+"""),
+        ]},
+        "every live event is sealed soon after registration ends: registrations during a round, and no certification"
+        " of the chain after it"),
+    "round-changes": Fault(
+        "A round is written although its staged blocks were replaced while it was timestamped.",
+        {"store/events/rounds.c": [("		?: check_staged_changes(connection, round, error)\n", "")]},
+        "every archive verifies: a node that freezes during its timestamp while the other unstages and stages",
+        POSTGRESQL),
+    "proof": Fault(
+        "The proof of an event in a group of 127 events at the end of a segment lacks the seal document.",
+        {"evidence/stored_segment.c": [
+            ("	if (count < SEGMENT_NODE_LEAVES)\n		leaves[count++]",
+             "	if (count < SEGMENT_NODE_LEAVES - 1)\n		leaves[count++]"),
+        ]},
+        "an answer of 5xx is resolved by a retry: a segment of 127 events, or of 127 more than a multiple of 128"),
+}
+
+FAULTS = INDEX | DURABILITY | REGISTRATION | MONEY | RANGES
