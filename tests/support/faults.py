@@ -350,4 +350,203 @@ RANGES = {
         "an answer of 5xx is resolved by a retry: a segment of 127 events, or of 127 more than a multiple of 128"),
 }
 
-FAULTS = INDEX | DURABILITY | REGISTRATION | MONEY | RANGES
+# ---- notices, e-mails, the audit log ----
+
+NOTICES = {
+    "notice-after": Fault(
+        "The notice of a completed certification is written after the transaction that completes it.",
+        {"store/certifications/certification_jobs.c": [
+            ("""	if (!result)
+		result = write_notice(connection, certification, NULL, issued_at_us, error);
+	if (!result)
+		result = count_certification(connection, certification, CERTIFICATION_COMPLETED,
+		                             issued_at_us, error);
+	result = end_write(connection, result, error);
+	if (!result)
+		work_invalidate(store); /* for its notice */
+""", """	if (!result)
+		result = count_certification(connection, certification, CERTIFICATION_COMPLETED,
+		                             issued_at_us, error);
+	result = end_write(connection, result, error);
+	if (!result) {
+		struct error *none = NULL;
+		connection = begin_write(store, &none);
+		(void)!end_write(connection,
+		                 write_notice(connection, certification, NULL, issued_at_us, NULL), NULL);
+		work_invalidate(store); /* for its notice */
+	}
+"""),
+        ]},
+        "each notice is delivered at least once: a kill, a full disk or a lost connection after a completion"),
+    "delivery-mark": Fault(
+        "A delivery is recorded as delivered before it is sent, and as failed when it was not acknowledged.",
+        {"jobs/deliverer.c": [
+            ("""	assert(begun == attempt->item); /* the one that was signed */
+""", """	assert(begun == attempt->item); /* the one that was signed */
+	struct attempt_record sent = {.account = endpoint->account,
+	                              .endpoint = endpoint->endpoint,
+	                              .notice = begun->delivery.notice,
+	                              .attempts = begun->delivery.attempts,
+	                              .tries = begun->delivery.tries,
+	                              .at_us = attempt->at_us,
+	                              .end = DELIVERY_DONE};
+	if (!endpoint->in_doubt)
+		(void)!store_record_attempts(deliverer->service->store, &sent, 1, WEBHOOK_FAILURES_MAX,
+		                             attempt->at_us, NULL);
+"""),
+        ],
+         "store/notices/deliveries.c": [
+            ('"UPDATE webhook_deliveries SET status = $6, attempts = attempts + 1, tries = tries + 1,"',
+             '"UPDATE webhook_deliveries SET status = $6, attempts = $4 + 1, tries = $5 + 1,"'),
+            ("""" AND status = 'waiting' AND attempts = $4 AND tries = $5");""",
+             """" AND attempts - $4 IN (0, 1) AND tries - $5 IN (0, 1)");"""),
+            ("""	int result = move_delivery(recording, record, counts ? &changes : NULL);
+	if (!result)
+		result = write_attempt(recording, record);
+""", """	int result = move_delivery(recording, record, counts ? &changes : NULL);
+	if (!result && (record->http_status || *record->error))
+		result = write_attempt(recording, record);
+"""),
+        ]},
+        "each notice is delivered at least once: a kill between the record and the request"),
+    "endpoint-idle": Fault(
+        "An endpoint whose recorded deliveries were all acknowledged is taken as having nothing left.",
+        {"store/notices/deliveries.c": [
+            ("	bool disabled;\n	int64_t failures;\n", "	bool disabled;\n	bool pending;\n	int64_t failures;\n"),
+            ("""	bool disabled_before = recording->disabled;
+""", """	bool disabled_before = recording->disabled;
+	recording->pending = false;
+"""),
+            ("""		records[i].disabled = false;
+""", """		records[i].disabled = false;
+		recording->pending |= !records[i].notice || records[i].end != DELIVERY_DONE;
+"""),
+            ("	        recording->now_us, recording->disabled || recording->gone);\n",
+             "	        recording->now_us, recording->disabled || recording->gone || !recording->pending);\n"),
+        ]},
+        "each notice is delivered at least once: a notice that is written while the one before it is delivered, and"
+        " none after it, or a kill before the next one"),
+    "mail-claim": Fault(
+        "An e-mail counts as sent when it is claimed, and waits again when sending fails.",
+        {"store/notices/mails.c": [
+            ('"UPDATE mails SET lease = $3, next_at = $4"',
+             "\"UPDATE mails SET lease = $3, next_at = $4, state = 'sent', ended_at = $4\""),
+            ("""AND lease = $3 AND state = 'waiting'");
+	db_bind(query, mail->account, mail->mail_id, holder, states[end], cause, now_us);
+""", """AND lease = $3");
+	db_bind(query, mail->account, mail->mail_id, holder, states[end], cause, now_us);
+"""),
+            ('"UPDATE mails SET next_at = $4, last_error = $5, lease = NULL,"',
+             "\"UPDATE mails SET state = 'waiting', ended_at = NULL, next_at = $4, last_error = $5, lease = NULL,\""),
+            ("""AND lease = $3 AND state = 'waiting'");
+	db_bind(query, mail->account, mail->mail_id, holder, next_us, cause);
+""", """AND lease = $3");
+	db_bind(query, mail->account, mail->mail_id, holder, next_us, cause);
+"""),
+        ]},
+        "each e-mail is sent at least once: a kill between the claim and the mail server's answer"),
+    "audit": Fault(
+        "The audit record of an operation is written after the transaction of its change.",
+        {"store/transaction.c": [
+            ("""	if (!result && act)
+		result = audit_write(connection, act, error);
+	if (!result)
+		result = db_commit(connection, error);
+	if (act)
+		act->recorded = !result;
+""", """	if (!result)
+		result = db_commit(connection, error);
+	if (!result && act && !db_begin(connection, NULL) && !audit_write(connection, act, NULL))
+		(void)!db_commit(connection, NULL);
+	if (act)
+		act->recorded = !result;
+"""),
+        ]},
+        "each change has its audit record: a kill, a full disk or a lost connection after a change"),
+}
+
+# ---- lists and reads ----
+
+USE_EXTENDS = ("""		*ret = *entry;
+	pthread_mutex_unlock""", """		*ret = *entry;
+	if (found && entry->read_at_us)
+		(*place_of(cache, key_hash))->read_at_us = clock_monotonic_us();
+	pthread_mutex_unlock""")
+
+READS = {
+    "cursor-skip": Fault(
+        "A cursor names the first event of the next page, which that page then skips.",
+        {"http/event_routes.c": [
+            ("		listing->more = true;\n", "		listing->more = true;\n		listing->last_sequence = event->sequence;\n"),
+        ]},
+        "lists and cursors show every event exactly once: more than one page"),
+    "cursor-desc": Fault(
+        "A descending page begins with the last event of the page before it.",
+        {"store/events/events.c": [
+            ("		narrow(&listing, 1, filter->past - 1);\n", "		narrow(&listing, 1, filter->past);\n"),
+        ]},
+        "lists and cursors show every event exactly once: a descending list of more than one page"),
+    "list-filter": Fault(
+        "A list ends at the first read whose rows do not all have the requested status.",
+        {"store/events/events.c": [
+            ("		seen++;\n		if (listing->filter->order", "		if (listing->filter->order"),
+            ("		cover_event(&cover, &event);\n		listing->left--;\n",
+             "		cover_event(&cover, &event);\n		seen++;\n		listing->left--;\n"),
+        ]},
+        "lists and cursors show every event exactly once: a descending list with status=registered of a chain"
+        " that also has unpaid events"),
+    "runs-ahead": Fault(
+        "A list reads a run of events again that extends beyond what was read ahead.",
+        {"db/sqlite/append_table.c": [
+            ("""	if (cursor->count > 0 && append_run_last_key(&cursor->runs[0]) > last)
+		last = append_run_last_key(&cursor->runs[0]);
+""", ""),
+        ]},
+        "lists and cursors show every event exactly once, and an accepted certification completes: a batch of several"
+        " events of a chain across its 32nd event", SQLITE),
+    "shared-parts": Fault(
+        "A document that shares bytes with another is read without the gaps between the shared parts.",
+        {"content/composite.c": [
+            ("	if (!source->reader || source->at != offset)\n", "	if (!source->reader)\n"),
+        ]},
+        "downloads equal their digests, and every archive verifies: a second certification of the same events"),
+    "key-use": Fault(
+        "Each use of a cached key extends its lifetime, so a key in use is not looked up again.",
+        {"service/keys.c": [USE_EXTENDS]},
+        "a key is refused 2 s after its answered revocation: on the other node, used at least every 2 s", POSTGRESQL),
+    "key-clear": Fault(
+        "A revocation clears a quarter of the cache of keys, and each use of a cached key extends its lifetime.",
+        {"service/keys.c": [
+            USE_EXTENDS,
+            ("""	for (size_t i = 0; i < CACHE_SETS * CACHE_WAYS; i++) {
+""", """	for (size_t i = 0; i < CACHE_SETS; i++) {
+"""),
+        ]},
+        "a key is refused 2 s after its answered revocation: used at least every 2 s"),
+    "key-race": Fault(
+        "A lookup of a key that began before its revocation is cached after it, and each use extends its lifetime.",
+        {"service/keys.c": [
+            USE_EXTENDS,
+            ("""		**place = *fresh;
+		if (generation != cache->generation)
+			(*place)->read_at_us = 0;
+""", """		**place = *fresh;
+"""),
+        ]},
+        "a key is refused 2 s after its answered revocation: used at least every 2 s, and looked up during it"),
+    "event-mode": Fault(
+        "The identifier of an event is compared without its mode, so it names the event of the other chain.",
+        {"ledger/event_id.c": [
+            ("memcmp(id.data, expected, at) != 0)", "memcmp(id.data, expected, at - 1) != 0)"),
+        ]},
+        "nothing seen by one key belongs to another: a live identifier read with a test key of the same channel"),
+    "isolation": Fault(
+        "A certification is found by any key of its channel, whatever its mode.",
+        {"store/certifications/certifications.c": [
+            ('CERTIFICATIONS " WHERE c.account = $1 AND c.chain = $2"\n',
+             'CERTIFICATIONS " WHERE c.account = $1 AND c.channel = CAST($2 AS BIGINT) / 2"\n'),
+        ]},
+        "nothing seen by one key belongs to another: a live certification read with a test key of the same channel"),
+}
+
+FAULTS = INDEX | DURABILITY | REGISTRATION | MONEY | RANGES | NOTICES | READS
