@@ -208,6 +208,8 @@ int node_listen(struct node *node, struct error *error)
 		result = admin_server_start(&node->admin, node->settings->service_admin_socket,
 		                            &node->admin_server, error);
 	if (!result)
+		result = reload_audit_start(node->service.store, &node->reload_audit, error);
+	if (!result)
 		result = http_start(&node->service, &node->admin, &node->http, error);
 	if (result)
 		return result;
@@ -248,11 +250,12 @@ int node_wait(struct node *node, const struct config_sources *sources, const str
 	node->config = config;
 	struct timespec poll_interval = {.tv_nsec = POLL_INTERVAL_NS};
 	for (;;) {
-		int signal_number = sigtimedwait(&node->signals, NULL, &poll_interval);
+		siginfo_t received;
+		int signal_number = sigtimedwait(&node->signals, &received, &poll_interval);
 		supervision_keep_alive(node->supervision, node->http);
 		node_free_replaced(node);
 		if (signal_number == SIGHUP && sources)
-			node_reload(node, sources);
+			node_reload(node, sources, &received);
 		else if (signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP) {
 			log_info("stopping", "signal",
 			         signal_number == SIGINT   ? "SIGINT"
@@ -296,10 +299,12 @@ void node_close(struct node *node)
 	signal(SIGALRM, force_exit);
 	alarm(FORCED_EXIT_S);
 	supervision_begin_stop(node->supervision);
+	reload_audit_flush(node->reload_audit);
 	if (node->http)
 		http_drain(node->http, clock_monotonic_us() + DRAIN_US);
 	http_stop(node->http);
 	admin_server_stop(node->admin_server);
+	reload_audit_stop(node->reload_audit);
 	jobs_stop(node->jobs); /* after requests and commands, which wake jobs */
 	if (node->service_open) {
 		links_close(&node->service);

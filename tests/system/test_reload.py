@@ -1,8 +1,11 @@
 """SIGHUP: a running service reads its settings again."""
 
+import ctypes
 import http.client
 import json
+import os
 import pathlib
+import pwd
 import signal
 import tempfile
 import threading
@@ -364,6 +367,121 @@ def test_the_authority_and_how_it_did(reloading, authorities):
         return told("fails{") == [1]
     eventually(fails, "it is not permitted any more")
     authorities[0].mode = "good"
+
+
+# ---- the audit log ----
+
+def acts(service, count):
+    """The entries of reloads, oldest first, once there are that many."""
+    service.write()  # commands read the file, too
+
+    def found():
+        listed = service.admin("audit", "list", "--installation", "--operation", "config reload",
+                               "--ascending")["data"]
+        return listed if len(listed) >= count else None
+    listed = eventually(found, f"{count} reloads are in the audit log")
+    assert len(listed) == count
+    return listed
+
+
+@pytest.mark.both_stores
+def test_a_reload_is_in_the_audit_log(reloading):
+    """Who, what and when; names of settings, and no value."""
+    reloading.reload(rate__live=50, mail__password="hush0one", mail__url="smtp://127.0.0.1:9",
+                     mail__from="a@example.org", service__name="Another")
+    reloading.reload(rate__live=50, mail__password="hush0one", mail__url="smtp://127.0.0.1:9",
+                     mail__from="a@example.org", service__name="Another")
+    reloading.reload("configuration_rejected", rate__live="many", mail__password="hush0two",
+                     text="[rate]\nlvie = 1\n\xe4\n")
+    listed = acts(reloading, 3)
+    applied, unchanged, rejected = [act["arguments"] for act in listed]
+    assert applied["applied"] and set(applied["changed"]) == {"rate.live", "mail.password",
+                                                              "mail.url", "mail.from"}
+    assert applied["needs_restart"] == unchanged["needs_restart"] == ["service.name"]
+    assert unchanged["applied"] and unchanged["changed"] == []
+    assert not rejected["applied"] and "changed" not in rejected
+    assert any(one.get("setting") == "rate.live" and "integer" in one["problem"]
+               and one["origin"].startswith(str(reloading.file)) for one in rejected["problems"])
+    assert any("did you mean rate.live" in one["problem"] for one in rejected["problems"])
+    me = os.getuid()
+    for act in listed:
+        assert (act["uid"], act["user"]) == (me, pwd.getpwuid(me).pw_name), "the kernel reports the sender"
+        assert (act["actor"], act["via"], act["claimed"]) == ("operator", "signal", None)
+        assert act["arguments"]["pid"] == os.getpid()
+        assert act["account_id"] is None and act["node"] and act["at"]
+        assert act["arguments"]["received_at"]
+    assert "hush0" not in json.dumps(listed)
+    logged = reloading.logged(lambda line: line["event"] == "administration"
+                              and line["operation"] == "config reload", 3)
+    assert [line["act"] for line in logged] == [act["act_id"] for act in listed]
+    assert reloading.admin("store", "check")["valid"]
+
+
+@pytest.mark.both_stores
+def test_a_reload_with_many_problems_is_recorded_with_some(reloading):
+    text = "".join(f"unknown_{number} = \"{'x' * 40}\\\n" for number in range(300))
+    reloading.reload("configuration_rejected", text="[rate]\n" + text)
+    (act,) = acts(reloading, 1)
+    assert len(act["arguments"]["problems"]) == 20
+    assert act["arguments"]["problems_omitted"] == 280
+
+
+class Value(ctypes.Union):
+    _fields_ = [("integer", ctypes.c_int), ("pointer", ctypes.c_void_p)]
+
+
+@pytest.mark.sqlite
+def test_a_sender_that_states_itself_is_claimed_and_not_proven(reloading):
+    """By sigqueue(3): the kernel does not fill in who that was."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.sigqueue(reloading.process.pid, signal.SIGHUP, Value(integer=0)) == 0
+    (act,) = acts(reloading, 1)
+    assert (act["uid"], act["user"], act["via"]) == (None, None, "signal")
+    assert act["claimed"] == pwd.getpwuid(os.getuid()).pw_name
+    assert act["arguments"]["pid"] is None
+
+
+@pytest.mark.sqlite
+def test_reloads_just_before_the_end_are_recorded(tmp_path):
+    service = Reloading(tmp_path)
+    try:
+        service.start()
+        for number in range(5):
+            service.reload(rate__live=number + 1)
+        assert service.stop() == 0
+        service.start()
+        assert len(acts(service, 5)) == 5
+        assert service.stop() == 0
+    finally:
+        service.discard()
+
+
+@pytest.mark.postgresql
+def test_a_reload_without_a_store_is_recorded_later_or_logged(tmp_path):
+    service = Reloading(tmp_path)
+    primary = stores.cluster().primary
+    try:
+        service.start()
+        primary.freeze()
+        for number in range(3):
+            service.reload(rate__live=number + 1)
+        eventually(lambda: service.events("audit_record_delayed"), "the store does not answer")
+        primary.thaw()
+        listed = acts(service, 3)
+        assert all(act["arguments"]["received_at"] < act["at"] for act in listed)
+        assert [act["number"] for act in listed] == sorted(act["number"] for act in listed)
+        assert not service.events("audit_record_not_written")
+        # What is still queued at the end is in the log, with all that the entry would have said.
+        primary.freeze()
+        for number in range(3):
+            service.reload(rate__live=number + 10)
+        service.process.terminate()
+        lost = service.logged(lambda line: line["event"] == "audit_record_not_written", 3)
+        assert {line["operation"] for line in lost} == {"config reload"}
+        assert json.loads(lost[0]["made"])["changed"] == ["rate.live"]
+    finally:
+        primary.thaw()
+        service.discard()
 
 
 # ---- the supervisor ----

@@ -498,6 +498,8 @@ static void write_document(const struct act *act, const struct audit_values *aft
 		json_text(out, "signed_in_by", act->by->signed_in_by);
 		json_text(out, "user_id", act->by->user_id);
 		json_null(out, "uid");
+	} else if (act->by->uid < 0) {
+		json_null(out, "uid");
 	} else {
 		json_integer(out, "uid", act->by->uid);
 	}

@@ -18,11 +18,12 @@
  *   account_id      null: no account
  *   act_id          "act_…"
  *   actor           "operator" or "user"
- *   uid, user       authenticated: of the socket's peer, or of the process of a command that ran
- *                   without the service; null for a user of the console
- *   claimed         the user who ran the command through sudo, as stated by the command; null: not
- *                   stated, or a user of the console
- *   via             "socket", "command" or "console"
+ *   uid, user       authenticated: of the socket's peer, of the process of a command that ran
+ *                   without the service, or of the sender of a signal; null for a user of the
+ *                   console, and for a signal whose sender the kernel does not vouch for
+ *   claimed         the user who ran the command through sudo, as stated by the command, or the
+ *                   sender that a signal states; null: not stated, or a user of the console
+ *   via             "socket", "command", "console" or "signal"
  *   node            the machine's name
  *   user_id, email, address   user of the console: identifier, e-mail and client address
  *   signed_in_by    user of the console: how the session began (store/people/console_users.h);
@@ -45,7 +46,7 @@
 #define AUDIT_DOCUMENT_MAX ((size_t)256 * 1024)
 
 struct actor {
-	int64_t uid;
+	int64_t uid;         /* negative: unknown, recorded as null */
 	const char *user;    /* NULL: the uid has no name here */
 	const char *claimed; /* stated by the command (sudo); NULL: nothing */
 	const char *via;
