@@ -48,9 +48,12 @@ class Disk:
     def forget_plan(self):
         (self.state / "plan").unlink(missing_ok=True)
 
-    def cut(self):
-        """Simulates a power failure: everything that no sync covered is lost. No process may use the disk."""
+    def cut(self, survives=None):
+        """Simulates a power failure: everything that no sync covered is lost. No process may use the disk.
+        `survives`: (end of a path, offset) of a file whose bytes from there on survive unsynced, as when a disk
+        writes out of order."""
         self.forget_plan()
+        lucky = self._read_unsynced(*survives) if survives else {}
         directories, top = {}, None
         for path in self.state.glob("*.entries"):
             first, *lines = path.read_text().splitlines()
@@ -61,12 +64,19 @@ class Disk:
         kept = self.directory / "kept"
         kept.mkdir(mode=0o700)
         self._rebuild(directories, top, kept)
+        for path, (offset, content) in lucky.items():
+            synced = (kept / path).read_bytes()[:offset]
+            (kept / path).write_bytes(synced.ljust(offset, b"\0") + content)
         shutil.rmtree(self.root)
         shutil.rmtree(self.state)
         self.state.mkdir()
         kept.rename(self.root)
         subprocess.run([sys.executable, "-B", __file__, self.root], check=True,
                        env={**os.environ, **self.environment()})
+
+    def _read_unsynced(self, ending, offset):
+        return {path.relative_to(self.root): (offset, path.read_bytes()[offset:])
+                for path in self.root.rglob("*") if path.is_file() and str(path).endswith(ending)}
 
     def _rebuild(self, directories, key, place):
         for line in directories.get(key, ()):

@@ -21,14 +21,17 @@
 
 enum step {
 	NONE,
-	MOVING,     /* before a page is checkpointed: the size-th byte of a checkpoint */
-	MOVED,      /* the log is checkpointed: before the file is synced */
-	SYNCED,     /* after that sync: before the log is reset */
-	BELIEVING,  /* after the checkpoint: before the file system is asked whether the sync counts */
-	ANEW,       /* the log was reset: before its new header is synced */
-	SPILLING,   /* a batch has written that many bytes to the log; its COMMIT has not begun */
-	COMMITTING, /* before the sync of a batch with that many bytes in the log */
-	COMMITTED,  /* after that sync: before any response */
+	MOVING,      /* before a page is checkpointed: the size-th byte of a checkpoint */
+	MOVED,       /* the log is checkpointed: before the file is synced */
+	SYNCED,      /* after that sync: before the log is reset */
+	BELIEVING,   /* after the checkpoint: before the file system is asked whether the sync counts */
+	ANEW,        /* the log was reset: before its new header is synced */
+	SPILLING,    /* a batch has written that many bytes to the log; its COMMIT has not begun */
+	COMMITTING,  /* before the sync of a batch with that many bytes in the log */
+	COMMITTED,   /* after that sync: before any response */
+	REST_MOVED,  /* as MOVED, of a checkpoint by the writer, between two batches */
+	REST_SYNCED, /* as SYNCED, of such a checkpoint */
+	BEGINNING,   /* before a checkpoint by the checkpointer, which has begun to read */
 };
 
 struct steps {
@@ -83,13 +86,18 @@ static bool is_log(int descriptor)
 	return ends(descriptor, ".db-wal");
 }
 
-/* Only the sequencer thread, since other threads commit too. */
-static void reach_in_batch(enum step step, size_t bytes)
+static void reach_on(const char *thread, enum step step, size_t bytes)
 {
 	char name[16] = "";
 	if (steps->wanted == step && pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
-	    strcmp(name, "sequencer") == 0)
+	    strcmp(name, thread) == 0)
 		reach(step, bytes);
+}
+
+/* Only the sequencer thread, since other threads commit too. */
+static void reach_in_batch(enum step step, size_t bytes)
+{
+	reach_on("sequencer", step, bytes);
 }
 
 /* ---- the calls ---- */
@@ -102,6 +110,8 @@ int sqlite3_wal_checkpoint_v2(sqlite3 *store, const char *name, int mode, int *r
 	moving = mode == SQLITE_CHECKPOINT_PASSIVE;
 	synced = false;
 	moved = 0;
+	if (moving)
+		reach_on("log-mover", BEGINNING, 0);
 	int result = NEXT(sqlite3_wal_checkpoint_v2)(store, name, mode, ret_in_log, ret_moved);
 	moving = false;
 	return result;
@@ -145,8 +155,10 @@ static int sync_by(int (*call)(int), int descriptor)
 	bool file = moving && ends(descriptor, ".db");
 	bool log = !moving && is_log(descriptor);
 	size_t bytes = unsynced;
-	if (file)
+	if (file) {
 		reach(MOVED, moved);
+		reach_in_batch(REST_MOVED, moved);
+	}
 	if (log && was_reset)
 		reach(ANEW, bytes);
 	if (log)
@@ -159,6 +171,7 @@ static int sync_by(int (*call)(int), int descriptor)
 	if (file) {
 		synced = true;
 		reach(SYNCED, moved);
+		reach_in_batch(REST_SYNCED, moved);
 	}
 	if (log)
 		reach_in_batch(COMMITTED, bytes);

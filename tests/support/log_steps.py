@@ -10,7 +10,7 @@ from program import eventually
 
 SOURCE = pathlib.Path(__file__).with_name("log_steps.c")
 NAMES = (None, "moving", "moved", "synced", "believing", "anew", "spilling", "committing",
-         "committed")
+         "committed", "rest moved", "rest synced", "beginning")
 WANTED, AT, REACHED, BYTES = range(4)
 
 

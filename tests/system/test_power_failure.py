@@ -64,9 +64,9 @@ class Box:
         eventually(lambda: self.service.process.poll() is not None, "the service ends")
         assert not self.disk.planned()
 
-    def cut(self):
+    def cut(self, survives=None):
         self.service.kill()
-        self.disk.cut()
+        self.disk.cut(survives)
 
     def command(self, *arguments):
         """Without a service, on the same disk."""
