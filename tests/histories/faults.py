@@ -39,6 +39,25 @@ class Fault:
         raise NotImplementedError
 
 
+def handles(process, number):
+    """Returns whether a process catches a signal by now, or waits for it."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigCgt:", "SigBlk:"))]
+    return any(mask >> (number - 1) & 1 for mask in masks)
+
+
+def stop(world, node):
+    """Stops a node as a service manager does; one that is frozen continues. One that has only just been started
+    may be ended by the signal itself."""
+    if node.alive():
+        os.kill(node.process.pid, signal.SIGCONT)
+        early = not handles(node.process, signal.SIGTERM)
+        status = node.stop()
+        if not early or status != -signal.SIGTERM:
+            world.expect_end(node, status)
+    node.process = None
+
+
 @fault
 class Kill(Fault):
     """A node is killed, and started again after the time."""
@@ -58,10 +77,7 @@ class Restart(Kill):
     """A node is stopped as a service manager stops it."""
 
     def begin(self, world):
-        node = self.node(world)
-        if node.alive():
-            world.expect_end(node, node.stop())
-        node.process = None
+        stop(world, self.node(world))
 
 
 @fault

@@ -23,6 +23,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parent / "torture")]
 
+import faults_postgresql  # noqa: E402, F401 - registers the faults
 import rules  # noqa: E402, F401 - registers the rules
 import script as scripts  # noqa: E402
 import sizes  # noqa: E402
@@ -30,6 +31,10 @@ from history import RULES, History, violations  # noqa: E402
 from program import BINARY  # noqa: E402
 from run import Run  # noqa: E402
 from world import World  # noqa: E402
+from world_postgresql import PostgresWorld  # noqa: E402
+
+WORLDS = {"sqlite": World, "postgresql": PostgresWorld}
+NODES = {"sqlite": 1, "postgresql": 2}
 
 
 def run_script(script, directory, program=BINARY):
@@ -38,7 +43,7 @@ def run_script(script, directory, program=BINARY):
     os.chmod(directory, 0o755)
     sizes.use(script["sizes"])
     try:
-        return Run(script, World(script, directory, program)).run()
+        return Run(script, WORLDS[script["store"]](script, directory, program)).run()
     finally:
         sizes.use(None)
 
@@ -77,7 +82,7 @@ def main():
     bad = runs = operations = 0
     while (options.runs is None or runs < options.runs) and (end is None or time.monotonic() < end):
         seed = options.seed + runs
-        script = json.loads(options.script.read_text()) if options.script else scripts.draw(seed, options.store)
+        script = json.loads(options.script.read_text()) if options.script else scripts.draw(seed, options.store, NODES[options.store])
         start = time.monotonic()
         history = run_script(script, os.path.join(directory, str(runs)), options.program)
         ran = time.monotonic() - start

@@ -151,14 +151,20 @@ class History:
 
     @functools.cached_property
     def sightings(self):
-        """Returns (operation, chain, event) for each Event in an answer."""
+        """Returns (operation, chain, event) for each Event in an answer, except for what may have been lost."""
         found = []
         for one in self.operations:
-            if not one.good or one.kind not in ("register", "get_event", "list"):
+            if not one.good or one.kind not in ("register", "get_event", "list") or self.may_be_lost(one):
                 continue
             events = one.answer["data"] if one.kind == "list" else [one.answer]
             found += [(one, one.arguments["chain"], event) for event in events]
         return found
+
+    def may_be_lost(self, one):
+        """Returns whether the operation is a read that may have shown what no standby held and a promotion lost
+        (after a cancelled wait or a restarted primary). Acknowledged registrations are never lost."""
+        return one.kind != "register" and any(start <= one.completed and one.invoked <= end
+                                              for start, end in self.facts.get("lost", ()))
 
     def wall_text(self, at):
         """Returns the wall-clock time at a time of the run, as the service states times."""

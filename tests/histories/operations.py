@@ -3,6 +3,8 @@
 A step refers to other steps by number ("of"), to keys, channels and accounts by name, and to times and sequences
 by their place among the events that are known when it runs, so that a script means the same in each run."""
 
+import concurrent.futures
+import contextlib
 import datetime
 import hashlib
 import http.client
@@ -63,7 +65,7 @@ class Interface:
         except Skipped:
             return None
         self.run.record(operation)
-        if operation.status == NO_ANSWER:
+        if operation.status in (NO_ANSWER, 503):
             self.home += 1
             time.sleep(RETRY_PAUSE)
         return operation
@@ -137,6 +139,16 @@ class Interface:
 
     def register(self, step, operation):
         self.send(operation, step["key"], Declaration(step["client_ref"], step["content"]))
+
+    def twice(self, step, operation):
+        """Requests the same of two nodes at the same time, as when a network or a proxy repeats a request."""
+        other = Interface(self.run, self.name + " again", operation.node + 1)
+        operation.kind = step["does"]
+        same = {name: value for name, value in step.items() if name != "id"} | {"op": step["does"]}
+        with contextlib.closing(other), concurrent.futures.ThreadPoolExecutor(1) as threads:
+            again = threads.submit(other.perform, same)
+            getattr(self, step["does"])(step, operation)
+            again.result()
 
     def of_step(self, step):
         """Returns the step that this one refers to."""
@@ -327,6 +339,10 @@ class Client(threading.Thread):
                 if self.run_.stopping:
                     break
                 done = self.interface.perform(step)
+                for _ in range(step.get("retries", 0)):
+                    if not done or done.status not in (NO_ANSWER, 503) or self.run_.stopping:
+                        break
+                    done = self.interface.perform(step)
                 if done and "id" in step:
                     self.run_.results[step["id"]] = done
         except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass

@@ -6,4 +6,5 @@ import rules_certifications  # noqa: F401
 import rules_chain  # noqa: F401
 import rules_lists  # noqa: F401
 import rules_money  # noqa: F401
+import rules_nodes  # noqa: F401
 import rules_notices  # noqa: F401

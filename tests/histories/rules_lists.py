@@ -16,12 +16,14 @@ CHANGING = {"status"}  # an event may match at one time and not at another
 
 
 def walks(history, kind):
-    """Returns the pages of each walk that were answered, in order; a page that was asked for twice counts once."""
+    """Returns the pages of each walk that were answered, in order; a page that was asked for twice counts once.
+    Without walks that may have shown what was lost."""
     found = {}
     for one in history.of(kind):
         if one.good:
             found.setdefault(one.arguments["walk"], {}).setdefault(one.arguments["page"], one)
-    return [[pages[number] for number in sorted(pages)] for pages in found.values()]
+    return [[pages[number] for number in sorted(pages)] for pages in found.values()
+            if not any(map(history.may_be_lost, pages.values()))]
 
 
 def whole(pages):
@@ -90,11 +92,12 @@ def walks_begin_at_the_end(history):
         if first.arguments["page"] or filters.keys() & CHANGING or chain not in history.final:
             continue
         acknowledged = history.acknowledged.get(chain, {})
-        due = [event["sequence"] for event in history.final[chain]
-               if acknowledged.get(event["event_id"], FOREVER) < first.invoked and matches(event, filters)]
+        matching = [event for event in history.final[chain] if matches(event, filters)]
+        due = [event["sequence"] for event in matching
+               if acknowledged.get(event["event_id"], FOREVER) < first.invoked]
         shown = [event["sequence"] for event in first.answer["data"]]
-        if first.arguments["order"] == "asc":
-            wrong = due and (not shown or shown[0] != min(due))
+        if first.arguments["order"] == "asc":  # the first one may have been registered without an answer
+            wrong = due and (not shown or shown[0] != matching[0]["sequence"])
         else:
             wrong = due and (not shown or shown[0] < max(due))
         if wrong:

@@ -34,6 +34,7 @@ class Run:
         self._lock = threading.Lock()
         self._count = 0
         self._start, self._wall = time.monotonic(), time.time()
+        world.clock = self.clock
 
     # ---- for clients; thread safe ----
 
@@ -138,7 +139,7 @@ class Run:
             wall = time.time() - self.clock()
             facts = {"wall": wall, "wall_error": abs(wall - self._wall) + 0.002,
                      "receivers": [receiver.url for receiver in self.world.receivers], "names": self.names,
-                     "unresolved": unresolved, **closing_accounts.charges(self.world.provider)}
+                     "unresolved": unresolved, **closing_accounts.charges(self.world.provider), **self.world.facts}
             return History(self.script, self.operations, self.faults, self.deliveries(), self.world.ends, facts)
         finally:
             self.world.close()

@@ -18,7 +18,7 @@ WEIGHTS = {
     "list": 6, "list_next": 14, "certify_by_sequence": 1.5, "certify_by_time": 2.5, "certify_again": 1,
     "certification": 8, "download": 4, "certifications": 2, "balance": 4, "channel": 1,
     "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
-    **ACCOUNT_WEIGHTS,
+    "twice": 3, **ACCOUNT_WEIGHTS,
 }
 
 
@@ -134,7 +134,14 @@ class Generator(AccountSteps):
     def register(self, _):
         chain = self.chain()
         return {"op": "register", "key": self.some_key(chain), "client_ref": f"r{self.number('ref')}",
-                "content": declarations.draw(self.random, self.chains[chain]["modality"])}
+                "content": declarations.draw(self.random, self.chains[chain]["modality"]),
+                "retries": self.random.choice((0, 0, 2, 5))}
+
+    def twice(self, steps):
+        if self.script["nodes"] < 2:
+            return None
+        step = self.register(steps) if self.random.random() < 0.7 else self.certify_by_sequence(steps)
+        return {**step, "op": "twice", "does": step["op"]}
 
     def repeat(self, _):
         first = self.earlier("register")

@@ -20,6 +20,8 @@ class World:
         self.provider = None
         self.watched = True  # whether a process that ends was not meant to
         self.ends = []
+        self.facts = {}  # for the rules, with times of `clock`
+        self.clock = None  # seconds since the start of the run; set by it
 
     # ---- for subclasses ----
 
