@@ -15,6 +15,18 @@ from operations import Interface
 PATIENCE = 90  # seconds until what has to become true must be so
 VERIFIED = 8  # certifications whose files are downloaded
 READ_AGAIN = 15  # events of a chain that are read one by one
+PAUSE_MIN, PAUSE_MAX = 0.01, 0.2  # seconds between two questions
+
+
+class Pauses:
+    """Sleeps between two questions: briefly at first, since most things are so soon, then longer."""
+
+    def __init__(self):
+        self.seconds = PAUSE_MIN
+
+    def sleep(self):
+        time.sleep(self.seconds)
+        self.seconds = min(2 * self.seconds, PAUSE_MAX)
 
 
 class Closing:
@@ -26,7 +38,7 @@ class Closing:
 
     def until_answered(self, step):
         """Repeats a step until its answer is neither missing nor 5xx, nor a refusal for the rate."""
-        end = time.monotonic() + PATIENCE
+        end, pauses = time.monotonic() + PATIENCE, Pauses()
         while True:
             done = self.interface.perform(step, closing=True)
             if done is None or (0 < done.status < 500 and done.status != 429):
@@ -34,7 +46,7 @@ class Closing:
             if time.monotonic() > end:
                 self.unresolved.append(f"waited {PATIENCE} s for an answer: {done}")
                 return done
-            time.sleep(0.1)
+            pauses.sleep()
 
     def resolve(self):
         """The registrations whose outcome no answer has told."""
@@ -81,12 +93,12 @@ class Closing:
 
     def ended(self, number, key):
         """Waits until a certification has ended."""
-        end = time.monotonic() + PATIENCE
+        end, pauses = time.monotonic() + PATIENCE, Pauses()
         while True:
             done = self.until_answered({"op": "certification", "of": number, "key": key})
             if not done or not done.good or done.answer["status"] != "processing" or time.monotonic() > end:
                 return done
-            time.sleep(0.1)
+            pauses.sleep()
 
     def read_certifications(self):
         completed, seen, keys = [], set(), dict(self.keys())
@@ -128,7 +140,7 @@ class Closing:
 
     def wait_for_notices(self):
         """Until every notice that the service lists as waiting was sent, or its patience is over."""
-        end = time.monotonic() + PATIENCE
+        end, pauses = time.monotonic() + PATIENCE, Pauses()
         while time.monotonic() < end:
             waiting = False
             for name in [one.arguments["name"] for one in self.run.operations
@@ -139,7 +151,7 @@ class Closing:
                                                 for delivery in notice.get("deliveries", ()))
             if not waiting:
                 return
-            time.sleep(0.2)
+            pauses.sleep()
 
     def read(self):
         accounts = ClosingAccounts(self)

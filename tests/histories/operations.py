@@ -338,6 +338,7 @@ class Client(threading.Thread):
                 time.sleep(step.get("pause", 0))
                 if self.run_.stopping:
                     break
+                self.run_.begun[step.get("id")] = self.run_.clock()
                 done = self.interface.perform(step)
                 for _ in range(step.get("retries", 0)):
                     if not done or done.status not in (NO_ANSWER, 503) or self.run_.stopping:

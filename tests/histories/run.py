@@ -30,6 +30,7 @@ class Run:
         self.names = {}  # identifiers, and secrets, by the names of the script
         self.results = {}  # of steps, by number
         self.operations, self.pages, self.known, self.faults = [], {}, {}, []
+        self.begun = {}  # when each step began, by number
         self.stopping = False
         self._lock = threading.Lock()
         self._count = 0
@@ -88,22 +89,27 @@ class Run:
         """Begins and ends each at its time, and ends all that are left once the clients have finished. In the main
         thread, since a process ends with the thread that started it (PR_SET_PDEATHSIG)."""
         present, start = [], self.clock()
-        waiting = sorted((faults.make(spec) for spec in self.script["faults"]), key=lambda one: one.at)
+        waiting = [faults.make(spec) for spec in self.script["faults"]]
         ended = False
         while not ended or present:
             now = self.clock() - start
             ended = now > RUN_SECONDS or not any(client.is_alive() for client in clients)
-            for fault in [one for one in present if ended or now >= one.at + one.seconds]:
+            for fault in [one for one in present if ended or self.clock() >= one.begun + one.seconds]:
                 fault.end(self.world)
                 present.remove(fault)
                 self.faults.append(Fault(fault.name, fault.begun, self.clock(), fault.spec))
-            while waiting and now >= waiting[0].at and not ended:
-                fault = waiting.pop(0)
+            for fault in [one for one in waiting if not ended and self.clock() >= self.due(one, start)]:
+                waiting.remove(fault)
                 fault.begun = self.clock()
                 fault.begin(self.world)
                 present.append(fault)
             self.world.look_at_ends()
-            time.sleep(0.005)
+            time.sleep(0.002 if waiting or present else 0.005)
+
+    def due(self, fault, start):
+        """Returns when a fault begins: "at" seconds after the clients began, or after the step "after" began."""
+        since = self.begun.get(fault.spec["after"], float("inf")) if "after" in fault.spec else start
+        return since + fault.at
 
     def run_clients(self):
         clients = [Client(self, f"client {number}", steps, number)
