@@ -1,0 +1,20 @@
+"""Tests of the documentation: the page of rules and faults is what the code says."""
+
+import document
+from faults import FAULTS
+from history import RULES
+
+
+def test_the_page_is_up_to_date():
+    assert document.PAGE.read_text(encoding="utf-8") == document.page(), "histories.py --document writes it"
+
+
+def test_everything_is_on_the_page():
+    text = document.page()
+    for name in [*(one.name for one in RULES), *FAULTS]:
+        assert f"\n| `{name}` | " in text, name
+
+
+def test_every_fault_says_what_it_is():
+    for name, kind in FAULTS.items():
+        assert document.sentence_of(kind).endswith("."), name
