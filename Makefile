@@ -1,5 +1,5 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all everything install deb sbom package-test run test test-all sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format source-map clean
+.PHONY: all everything install deb sbom package-test run test test-all histories sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format source-map clean
 
 # The groups of scripts/packages.txt that a target needs are its prerequisites, deps-GROUP.
 deps := deps-run deps-test deps-analysis deps-package deps-conformance
@@ -55,6 +55,14 @@ test: everything
 	@scripts/test --budget
 test-all: everything
 	@scripts/test all
+
+# Random histories of the service, checked by rules (docs/develop/histories.md): make histories MINUTES=60
+# [STORE=postgresql] [STATE=FILE] [SEED=N]. The same command with STATE continues.
+MINUTES ?= 10
+STORE ?= sqlite
+histories: everything
+	@CONSTANCIA=$(abspath build/constancia) /usr/bin/python3 -B tests/histories/histories.py --minutes $(MINUTES) \
+		--store $(STORE) $(if $(STATE),--state $(STATE)) $(if $(SEED),--seed $(SEED))
 
 # Under the address and undefined-behaviour sanitizers; sanitize-core is what a change has to pass.
 sanitize sanitize-core: build-sanitize/build.ninja
