@@ -243,21 +243,28 @@ class Shrinker:
 
     def reduce(self, name, parts_of, without):
         """Removes parts in chunks of half their number, of a quarter, and so on to single ones (ddmin)."""
-        parts = parts_of(self.best)
-        size, before = len(parts), len(parts)
-        while parts and size and not self.runner.over():
-            chunks = [parts[place:place + size] for place in range(0, len(parts), size)]
-            scripts = [self.consistent(without(self.best, set(chunk))) for chunk in chunks]
-            chosen = self.violating(scripts)
-            self.progress.line(f"{name}: {len(parts)} of {before} left, in chunks of {size}; {summary_of(self.best)}")
-            if chosen is not None:
-                parts = parts_of(self.best)
-                size = min(size, len(parts))
-            else:
-                size //= 2
-        if len(parts) < before:
-            self.progress.detail(f"{name}: {before} -> {len(parts)}; {summary_of(self.best)}")
-        return len(parts) < before
+        before = len(parts_of(self.best))
+        size = before
+        while size and not self.runner.over():
+            self.remove_chunks(name, parts_of, without, size)
+            size = min(size // 2, len(parts_of(self.best)))
+        after = len(parts_of(self.best))
+        if after < before:
+            self.progress.detail(f"{name}: {before} -> {after}; {summary_of(self.best)}")
+        return after < before
+
+    def remove_chunks(self, name, parts_of, without, size):
+        """Tries each chunk of that size once. After a removal it goes on from the chunk before, since two are tried at
+        a time."""
+        place, chosen = 0, 0
+        while chosen is not None and not self.runner.over():
+            parts = parts_of(self.best)
+            self.progress.line(f"{name}: {len(parts)} left, {size} at a time; {summary_of(self.best)}")
+            chunks = [set(parts[start:start + size]) for start in range(place, len(parts), size)]
+            if not chunks:
+                break
+            chosen = self.violating([self.consistent(without(self.best, chunk)) for chunk in chunks])
+            place += max(0, (chosen or 0) - 1) * size
 
     def whole(self):
         """Tries changes of the whole script. Returns whether one stays."""
