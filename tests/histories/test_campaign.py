@@ -145,7 +145,10 @@ except campaign.Stopped:
         while not (tmp_path / "running").exists() and time.monotonic() < end:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 5
+        try:
+            assert process.wait(60) == 5
+        finally:
+            process.kill()
     assert not list((tmp_path / "files").iterdir())
 
 

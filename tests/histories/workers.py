@@ -1,6 +1,7 @@
-"""Runs scripts in processes of their own, several at a time: each run has its own environment, threads and directory,
-and ends with its process."""
+"""Runs scripts in processes, several at a time. A process does one run after the other, so that the servers of a store
+can serve several, and everything that it started ends with it."""
 
+import atexit
 import collections
 import ctypes
 import json
@@ -14,17 +15,22 @@ import tempfile
 import time
 import traceback
 
+import faults_postgresql  # noqa: F401 - registers the faults
+import rules  # noqa: F401 - registers the rules
 import sizes
 from history import violations
 from program import BINARY
 from run import Run
 from world import World
+from world_postgresql import PostgresWorld
 
 RUN_SECONDS_MAX = 900  # after which a run counts as one that could not be done
+RUNS_OF_A_WORKER = 20
 END_SECONDS = 20  # how long a run may need to end its parts
 PR_SET_PDEATHSIG = 1
-WORLDS = {"sqlite": World}  # by the store
-NODES = {"sqlite": 1}  # how many a script has by default
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+WORLDS = {"sqlite": World, "postgresql": PostgresWorld}  # by the store
+NODES = {"sqlite": 1, "postgresql": 2}  # how many a script has by default
 NOT_DONE = "not_done"  # in place of a rule's name: the run itself failed
 
 
@@ -78,22 +84,73 @@ def _end(*_):
     raise Ended
 
 
-def _work(pipe, parent, work, arguments):
-    """The process of one run. Its parts end with it, and it ends with the process that started it."""
+def _serve(pipe, parent, directory, work):
+    """The process of a worker: does one run after the other. Its parts end with it, and it ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    start = time.monotonic()
+    atexit._clear()  # of the parent
+    tempfile.tempdir = directory
     try:
-        if os.getppid() != parent:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        while os.getppid() == parent:
+            arguments, start = json.loads(pipe.recv_bytes()), time.monotonic()
+            try:
+                result = work(*arguments)
+            except Exception:  # noqa: BLE001 - whatever it is, it is a result
+                result = failed(traceback.format_exc(), time.monotonic() - start)
+            pipe.send_bytes(json.dumps(result).encode())
+    except (Ended, EOFError):
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        atexit._run_exitfuncs()  # ends what is kept from run to run; multiprocessing does not call them
+
+
+class Worker:
+    """A process that does runs. It is replaced after a failure, and after some runs, since ports stay reserved."""
+
+    def __init__(self, directory, work):
+        self.directory, self.runs, self.name, self.end, self.closed = directory, 0, None, None, False
+        directory.mkdir()
+        os.chmod(directory, 0o755)
+        context = multiprocessing.get_context("fork")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=_serve, daemon=True, args=(other, os.getpid(), str(directory), work))
+        self.process.start()
+        other.close()
+
+    def start(self, name, *arguments):
+        self.runs += 1
+        self.name, self.end = name, time.monotonic() + RUN_SECONDS_MAX
+        self.pipe.send_bytes(json.dumps([arguments[0], str(self.directory / str(self.runs)), *arguments[1:]]).encode())
+
+    def result(self):
+        """Returns the result of its run."""
+        try:
+            result = json.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError):
+            result = failed("its process ended")
+        shutil.rmtree(self.directory / str(self.runs), ignore_errors=True)
+        return result
+
+    def stop(self):
+        """Asks it to end; `close` blocks until it has."""
+        if not self.closed and self.process.is_alive():
+            self.process.terminate()
+
+    def close(self):
+        if self.closed:
             return
-        result = work(*arguments)
-    except Ended:
-        return
-    except BaseException:  # noqa: BLE001 - whatever it is, it is told
-        result = failed(traceback.format_exc(), time.monotonic() - start)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    pipe.send_bytes(json.dumps(result).encode())
+        self.stop()
+        self.process.join(END_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.closed = True
+        self.process.close()
+        self.pipe.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class Workers:
@@ -101,16 +158,17 @@ class Workers:
 
     def __init__(self, jobs, work=checked):
         self.jobs, self.work = jobs, work
-        self.running = {}  # pipe: (process, name, directory, end)
+        self.idle, self.running = [], []
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="constancia-histories-"))
         os.chmod(self.directory, 0o755)  # servers of other users have theirs in it
-        self.started = 0
+        self.made = 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.cancel()
+        self._close(self.idle)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
@@ -119,49 +177,45 @@ class Workers:
 
     def start(self, name, script, program=BINARY, kept=None):
         """Starts a run, whose result `wait` returns with its name."""
-        self.started += 1
-        directory = self.directory / str(self.started)
-        context = multiprocessing.get_context("fork")
-        pipe, other = context.Pipe(duplex=False)
-        process = context.Process(target=_work, daemon=True, args=(
-            other, os.getpid(), self.work, (script, str(directory), program, kept)))
-        process.start()
-        other.close()
-        self.running[pipe] = (process, name, directory, time.monotonic() + RUN_SECONDS_MAX)
-
-    def wait(self, seconds=None):
-        """Returns [(name, result)] of runs that ended: at least one, none if none did within the time."""
-        done = []
-        for pipe in multiprocessing.connection.wait(list(self.running), seconds):
+        if not self.idle:
+            self.made += 1
+            held = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # so that every process is known to `cancel`
             try:
-                result = json.loads(pipe.recv_bytes())
-            except EOFError:
-                result = failed("its process ended")
-            done.append((self.running[pipe][1], result))
-            self._remove(pipe)
-        for pipe, (_, name, _, end) in list(self.running.items()):
-            if time.monotonic() > end:
-                done.append((name, failed(f"it took more than {RUN_SECONDS_MAX} s")))
-                self._remove(pipe)
+                self.idle.append(Worker(self.directory / str(self.made), self.work))
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        worker = self.idle[-1]
+        self.running.append(worker)
+        self.idle.pop()
+        worker.start(name, script, program, kept)
+
+    def wait(self, seconds=1):
+        """Returns [(name, result)] of runs that ended, none if none did within the time."""
+        ready = multiprocessing.connection.wait([worker.pipe for worker in self.running], seconds)
+        done = []
+        for worker in list(self.running):
+            if worker.pipe in ready:
+                result = worker.result()
+            elif time.monotonic() > worker.end:
+                result = failed(f"it took more than {RUN_SECONDS_MAX} s")
+            else:
+                continue
+            done.append((worker.name, result))
+            self.idle.append(worker)
+            self.running.remove(worker)
+            if result["error"] or worker.runs >= RUNS_OF_A_WORKER:
+                worker.close()
+                self.idle.remove(worker)
         return done
 
     def cancel(self):
         """Ends all runs."""
-        for process, *_ in self.running.values():
-            process.terminate()
-        for pipe in list(self.running):
-            self._remove(pipe)
+        self._close(self.running)
 
-    def _remove(self, pipe):
-        process, _, directory, _ = self.running.pop(pipe)
-        if pipe.closed is False:
-            pipe.close()
-        process.join(0 if process.exitcode is not None else 0.5)
-        if process.is_alive():
-            process.terminate()
-            process.join(END_SECONDS)
-        if process.is_alive():
-            process.kill()
-            process.join()
-        process.close()
-        shutil.rmtree(directory, ignore_errors=True)
+    @staticmethod
+    def _close(workers):
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            worker.close()
+        workers.clear()
