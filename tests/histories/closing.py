@@ -135,7 +135,8 @@ class Closing:
         with open(path, "wb") as file:
             file.write(kept[0])
         verified = subprocess.run([self.run.world.binary, "verify", path, "--trust", self.run.world.trust(), "--json"],
-                                  capture_output=True, text=True, timeout=120, check=False)
+                                  capture_output=True, text=True, timeout=120, check=False,
+                                  env=self.run.world.verifier_environment())
         done.answer |= {"verified": verified.returncode, "verdict": verified.stdout[-2000:], **contents_of(path)}
 
     def wait_for_notices(self):

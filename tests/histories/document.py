@@ -22,7 +22,7 @@ def sentence_of(kind):
 
 
 def faults_with_places():
-    for name, kind in sorted(faults.FAULTS.items()):
+    for name, kind in sorted(faults.KINDS.items()):
         yield name, sentence_of(kind) + (f" Only on {', '.join(kind.stores)}." if kind.stores else "")
 
 

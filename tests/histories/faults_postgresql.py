@@ -4,7 +4,7 @@ servers as another fault left them: it then does what is left to do, or nothing.
 import contextlib
 import time
 
-from faults import Fault, fault, stop
+from fault import Fault, fault
 from postgres import Failed
 from world_postgresql import COMMIT_TIMEOUT
 
@@ -99,6 +99,8 @@ class PrimaryDemoted(ServerFault):
 
 @fault
 class StandbyKilled(ServerFault):
+    """The standby is killed, and started again after the time."""
+
     weight = 2
 
     def begin(self, world):
@@ -256,6 +258,7 @@ class NodesKilled(Fault):
 
     def begin(self, world):
         for node in world.nodes:
+            world.hold(node, self)
             if node.alive():
                 node.process.kill()
         for node in world.nodes:
@@ -263,31 +266,45 @@ class NodesKilled(Fault):
 
     def end(self, world):
         for node in world.nodes:
-            if not node.alive():
-                node.spawn()
+            world.release(node, self)
 
 
 @fault
 class RollingRestart(Fault):
-    """One node after the other is stopped and started; the second one once the first one is ready or the time is
-    over."""
+    """One node after the other is stopped and started, each once the one before is ready or has had its time."""
 
+    READY_SECONDS = 5
     stores = POSTGRESQL
 
     def begin(self, world):
-        self.renew(world, self.node(world))
+        first = self.node(world)
+        self.left = [first, *(node for node in world.nodes if node is not first)]
+        self.stop(world)
+
+    def stop(self, world):
+        self.since = None  # when the present one was released
+        world.hold(self.left[0], self)
+        world.terminate(self.left[0])
+
+    def step(self, world, elapsed):
+        node = self.left[0]
+        if self.since is None:
+            if not node.alive():
+                world.release(node, self)
+                self.since = elapsed
+        elif elapsed > self.since + self.READY_SECONDS or (node.alive() and node.is_ready()):
+            self.left.pop(0)
+            if self.left:
+                self.stop(world)
+
+    def is_over(self, elapsed):
+        return not self.left
 
     def end(self, world):
-        first = self.node(world)
-        wait_briefly(lambda: first.alive() and first.is_ready(), 5)
-        for node in world.nodes:
-            if node is not first:
-                self.renew(world, node)
-
-    @staticmethod
-    def renew(world, node):
-        stop(world, node)
-        node.spawn()
+        for node in self.left[:1]:
+            if self.since is None:
+                world.await_stop(node)
+            world.release(node, self)
 
 
 @fault
@@ -322,6 +339,8 @@ class NodeCutOff(Fault):
     can be made."""
 
     stores = POSTGRESQL
+    # Services on this machine are out of its reach.
+    needs = {"authorities": (0,), "content": ("file",), "mail": (False,), "provider": (None,)}
 
     @classmethod
     def draw(cls, chosen, script):

@@ -64,6 +64,8 @@ def parser():
     made.add_argument("--nodes", type=int, help="nodes of the service (what the store usually has)")
     made.add_argument("--jobs", type=int, default=2, help="histories at a time (2)")
     made.add_argument("--program", default=BINARY, help="the program (CONSTANCIA, or build/constancia)")
+    made.add_argument("--previous", metavar="FILE",
+                      help="a program of an earlier version, with which random histories begin, and from which they upgrade")
     made.add_argument("--rule", help="of --shrink: the rule that has to stay violated (the one most often violated)")
     made.add_argument("-o", "--output", type=pathlib.Path, metavar="FILE", help="of --shrink: the short script")
     made.add_argument("--state", type=pathlib.Path, metavar="FILE",
@@ -84,7 +86,7 @@ def list_all():
 def drawing(options):
     """Returns a function that draws the script of a seed."""
     nodes = options.nodes or workers.NODES[options.store]
-    return lambda seed: scripts.draw(seed, options.store, nodes)
+    return lambda seed: scripts.draw(seed, options.store, nodes, options.previous)
 
 
 def run_campaign(options, common):

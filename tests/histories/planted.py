@@ -1,38 +1,21 @@
 """Runs programs with a planted fault each until a rule notices it, and keeps a table of what was found by what."""
 
-import importlib.util
 import json
 import pathlib
-import sys
 import time
 
 import campaign
+from planted_faults import FAULTS
 from program import BINARY
-
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-TABLES = ("support/faults.py", "torture/plant.py")  # the first that exists has them
-
-
-def table_of_faults():
-    """Returns the planted faults by name. They are loaded under another name than that of our faults.py."""
-    path = next(TESTS / name for name in TABLES if (TESTS / name).exists())
-    spec = importlib.util.spec_from_file_location("planted_table", path)
-    module = sys.modules["planted_table"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.FAULTS
-
-
-FAULTS = table_of_faults()
-
 
 def sentence_of(name):
     """Returns what the fault does."""
-    return getattr(FAULTS[name], "sentence", "")
+    return FAULTS[name].sentence
 
 
 def stores_of(name):
     """Returns the stores on which the fault can be noticed."""
-    return tuple(getattr(FAULTS[name], "stores", ("sqlite", "postgresql")))
+    return FAULTS[name].stores
 
 
 def program_of(name):

@@ -88,22 +88,24 @@ class Run:
     def apply_faults(self, clients):
         """Begins and ends each at its time, and ends all that are left once the clients have finished. In the main
         thread, since a process ends with the thread that started it (PR_SET_PDEATHSIG)."""
-        present, start = [], self.clock()
+        start, present, ended = self.clock(), self.world.present, False
         waiting = [faults.make(spec) for spec in self.script["faults"]]
-        ended = False
         while not ended or present:
-            now = self.clock() - start
-            ended = now > RUN_SECONDS or not any(client.is_alive() for client in clients)
-            for fault in [one for one in present if ended or self.clock() >= one.begun + one.seconds]:
-                fault.end(self.world)
-                present.remove(fault)
-                self.faults.append(Fault(fault.name, fault.begun, self.clock(), fault.spec))
+            ended = self.clock() - start > RUN_SECONDS or not any(client.is_alive() for client in clients)
+            for fault in list(present):
+                elapsed = self.clock() - fault.begun
+                if not ended:
+                    fault.step(self.world, elapsed)
+                if ended or fault.is_over(elapsed):
+                    fault.end(self.world)
+                    present.remove(fault)
+                    self.faults.append(Fault(fault.name, fault.begun, self.clock(), fault.spec))
             for fault in [one for one in waiting if not ended and self.clock() >= self.due(one, start)]:
                 waiting.remove(fault)
                 fault.begun = self.clock()
-                fault.begin(self.world)
                 present.append(fault)
-            self.world.look_at_ends()
+                fault.begin(self.world)
+            self.world.keep_up()
             time.sleep(0.002 if waiting or present else 0.005)
 
     def due(self, fault, start):
@@ -132,6 +134,15 @@ class Run:
                  "signature": delivery.headers.get("X-SVC-Signature"), "id": delivery.headers.get("X-SVC-Webhook-Id")}
                 for number, receiver in enumerate(self.world.receivers) for delivery in list(receiver.deliveries)]
 
+    def facts(self, unresolved):
+        """Returns what rules know besides the operations (history.py)."""
+        wall = time.time() - self.clock()
+        return {"wall": wall, "wall_error": abs(wall - self._wall) + 0.002,
+                "receivers": [receiver.url for receiver in self.world.receivers], "names": self.names,
+                "clock_moved": any(fault.name in faults.OF_CLOCK for fault in self.faults),
+                "bidden_ends": self.world.bidden_ends, "errors": self.world.logged_errors(),
+                "unresolved": unresolved, **closing_accounts.charges(self.world.provider), **self.world.facts}
+
     def run(self):
         """Returns the history."""
         try:
@@ -142,11 +153,8 @@ class Run:
             unresolved = closing.read(self)
             self.world.watched = False
             self.world.stop()
-            wall = time.time() - self.clock()
-            facts = {"wall": wall, "wall_error": abs(wall - self._wall) + 0.002,
-                     "receivers": [receiver.url for receiver in self.world.receivers], "names": self.names,
-                     "unresolved": unresolved, **closing_accounts.charges(self.world.provider), **self.world.facts}
-            return History(self.script, self.operations, self.faults, self.deliveries(), self.world.ends, facts)
+            return History(self.script, self.operations, self.faults, self.deliveries(), self.world.ends,
+                           self.facts(unresolved))
         finally:
             self.world.close()
 

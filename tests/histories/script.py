@@ -23,9 +23,9 @@ WEIGHTS = {
 
 
 class Generator(AccountSteps):
-    def __init__(self, seed, store, nodes):
+    def __init__(self, seed, store, nodes, previous):
         self.random = random.Random(seed)
-        self.script = {"version": 1, "seed": seed, "store": store, "nodes": nodes,
+        self.script = {"version": 1, "seed": seed, "store": store, "nodes": nodes, "previous": previous,
                        "sizes": sizes.draw(seed) if self.random.random() < 0.8 else {},
                        "settings": {}, "receivers": [], "setup": [], "clients": [], "faults": []}
         self.chains = {}  # of each chain: the modality and the names of its keys
@@ -36,10 +36,12 @@ class Generator(AccountSteps):
 
     def draw(self):
         chosen = self.random
+        self.surroundings()
         self.settings()
         self.shop()
         for number in range(chosen.choice((1, 2, 2, 3))):
             self.account(f"a{number}")
+        self.weights = self.mixture()
         clients = chosen.choice((2, 4, 8, 12))
         length = chosen.choice((40, 80, 160)) * 8 // clients
         if chosen.random() < 0.5:  # all of them at one chain
@@ -53,12 +55,27 @@ class Generator(AccountSteps):
 
     favourite = None
 
+    def mixture(self):
+        """Returns how often each kind of step is drawn: some kinds often, some hardly ever, so that the work of a run
+        differs from that of the next. A run with many certifications takes long."""
+        return {name: weight * self.random.choice((0.02, 0.3, 1, 1, 1 if name.startswith("certify") else 3))
+                for name, weight in WEIGHTS.items()} | {"register": WEIGHTS["register"]}
+
+    def surroundings(self):
+        """The disk of the data (disks.py), and services outside (services.py); 0 authorities: the embedded one."""
+        chosen = self.random
+        disks = ("plain", "plain", "small", "forgetful", "forgetful", "ext4") if self.script["store"] == "sqlite" else (
+            "plain",)
+        self.script |= {"disk": chosen.choice(disks), "authorities": chosen.choice((0, 0, 1, 2)),
+                        "content": chosen.choice(("file", "file", "s3")), "mail": chosen.random() < 0.3}
+
     def settings(self):
         chosen = self.random
         self.script["settings"] = {
             "seal.interval": chosen.choice(("300ms", "1s", "5s", "60s")),
             "http.loops": str(chosen.choice((1, 2))),
-            "certification.level": chosen.choice(("B", "T", "LT")),
+            # Outside authorities publish no revocation data.
+            "certification.level": chosen.choice(("B", "T") if self.script["authorities"] else ("B", "T", "LT")),
             "certification.fee": str(chosen.choice((0, 0, 0, 3))),
             "webhook.schedule": "1s,1s,2s,2s,5s",
         }
@@ -70,7 +87,8 @@ class Generator(AccountSteps):
     def account(self, name):
         chosen, setup = self.random, self.script["setup"]
         setup.append(self.command("account create", name, name=name, credits=chosen.choice((0, 20, 100, 10_000)),
-                                  unpaid_limit=chosen.choice((0, 5, 100))))
+                                  unpaid_limit=chosen.choice((0, 5, 100)),
+                                  **({"email": f"{name}@example.org"} if self.script["mail"] else {})))
         for answers in ([], [500, 500], [404])[:chosen.choice((0, 1, 1, 3))]:
             self.script["receivers"].append(answers)
             receiver = len(self.script["receivers"]) - 1
@@ -105,7 +123,7 @@ class Generator(AccountSteps):
 
     def step(self, steps):
         while True:
-            name = self.random.choices(list(WEIGHTS), WEIGHTS.values())[0]
+            name = self.random.choices(list(self.weights), self.weights.values())[0]
             step = getattr(self, name)(steps)
             if step:
                 break
@@ -272,5 +290,6 @@ class Generator(AccountSteps):
             ("day", "month")), max=self.random.choice((10, 40, 200)), action=self.random.choice(("warn", "block")))
 
 
-def draw(seed, store="sqlite", nodes=1):
-    return Generator(seed, store, nodes).draw()
+def draw(seed, store="sqlite", nodes=1, previous=None):
+    """`previous`: a program of an earlier version, with which the nodes begin."""
+    return Generator(seed, store, nodes, previous).draw()

@@ -1,7 +1,7 @@
 """Tests of the documentation: the page of rules and faults is what the code says."""
 
 import document
-from faults import FAULTS
+from fault import KINDS
 from history import RULES
 
 
@@ -11,10 +11,10 @@ def test_the_page_is_up_to_date():
 
 def test_everything_is_on_the_page():
     text = document.page()
-    for name in [*(one.name for one in RULES), *FAULTS]:
+    for name in [*(one.name for one in RULES), *KINDS]:
         assert f"\n| `{name}` | " in text, name
 
 
 def test_every_fault_says_what_it_is():
-    for name, kind in FAULTS.items():
+    for name, kind in KINDS.items():
         assert document.sentence_of(kind).endswith("."), name

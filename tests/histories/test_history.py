@@ -64,7 +64,7 @@ def test_lasting_is_what_may_not_change():
 
 def test_every_rule_has_a_sentence():
     for one in RULES:
-        assert one.sentence[0] == one.sentence[0].upper() or "_" in one.sentence.split()[0], one.name
+        assert one.sentence[0].isupper() or "." in one.sentence.split()[0] or "_" in one.sentence.split()[0], one.name
         assert one.sentence.endswith("."), one.name
     assert len({one.name for one in RULES}) == len(RULES)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import script as scripts
-from faults import FAULTS
+from fault import KINDS
 from operations import Interface
 
 SEEDS = range(6)
@@ -39,7 +39,7 @@ def test_everything_drawn_can_be_run():
         script = scripts.draw(seed)
         for step in [*script["setup"], *(step for steps in script["clients"] for step in steps)]:
             assert callable(getattr(Interface, step["op"], None)), step
-        assert {fault["fault"] for fault in script["faults"]} <= set(FAULTS)
+        assert {fault["fault"] for fault in script["faults"]} <= set(KINDS)
 
 
 def test_setup_binds_what_it_refers_to():

@@ -15,6 +15,7 @@ import tempfile
 import time
 import traceback
 
+import disks
 import faults_postgresql  # noqa: F401 - registers the faults
 import rules  # noqa: F401 - registers the rules
 import sizes
@@ -92,6 +93,7 @@ def _serve(pipe, parent, directory, work):
     atexit._clear()  # of the parent
     tempfile.tempdir = directory
     try:
+        disks.isolate_mounts()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         while os.getppid() == parent:
             arguments, start = json.loads(pipe.recv_bytes()), time.monotonic()

@@ -12,12 +12,10 @@ from history import FOREVER
 from link import Link
 from nodes import SetClock
 from postgres import Cluster, Failed, Server, eventually
-from webhook_receiver import Receiver
-from world import START_SECONDS, World
+from world import World
 
 COMMIT_TIMEOUT = 1.0
 START_FAILED, UNAVAILABLE = 2, '"event":"start_failed","message":"The service cannot process this request now.'
-RESTART_SECONDS = 0.5
 OPEN, SHUT = "trust", "reject"  # what pg_hba.conf says of replication
 
 
@@ -72,8 +70,7 @@ class PostgresWorld(World):
         self.cut = self.stalled_receiver = None
         self.unnamed = None  # the server whose configuration names no standby
         self.unheld = None  # since when commits may be visible that the standby does not hold
-        self.links, self.clocks = {}, {}
-        self.again = {}  # when a node is started again
+        self.links, self.set_clocks = {}, {}
         self.facts |= {"fences": [], "split": [], "lost": [], "promotions": [], "clocks": []}
 
     def has_fault(self, name, node=None):
@@ -118,8 +115,8 @@ class PostgresWorld(World):
             if self.has_fault("clockapart", number):
                 directory = f"{self.directory}/clock{number}"
                 os.makedirs(directory)
-                self.clocks[number] = SetClock(directory)
-                options["environment"] = self.clocks[number].environment
+                self.set_clocks[number] = SetClock(directory)
+                options["environment"] = self.set_clocks[number].environment
             self.deployment.add(settings={"store.url": self.url_for(number)}, **options)
 
     def url_for(self, number):
@@ -131,36 +128,21 @@ class PostgresWorld(World):
         hosts = ",".join(f"{address}:{link.port}" for link in self.links[number])
         return f"postgresql://constancia@{hosts}/{self.database}?target_session_attrs=read-write&connect_timeout=2"
 
-    def receive(self, script):
-        if not self.is_isolated(1):
-            return super().receive(script)
-        answers = list(script)
-        receiver = Receiver(self.machine.here, answer=lambda delivery: answers.pop(0) if answers else 200)
-        self.receivers.append(receiver)
-        return receiver
+    def receiver_address(self):
+        return self.machine.here if self.is_isolated(1) else super().receiver_address()
 
-    def look_at_ends(self):
+    def note_end(self, node, status):
         """A node that starts while no server accepts writes ends, and is started again, as by a service manager."""
-        for node in self.nodes:
-            if node.process is not None and node.process.poll() == START_FAILED and UNAVAILABLE in node.log_tail(1):
-                node.process = None
-                self.again[node] = time.monotonic() + RESTART_SECONDS
-            elif node.process is None and self.again.get(node, FOREVER) < time.monotonic():
-                node.spawn()
-            if node.alive():
-                self.again.pop(node, None)
-        return super().look_at_ends()
+        if status == START_FAILED and UNAVAILABLE in node.log_tail(1):
+            self.bidden_ends.append({"process": str(node), "status": status, "log": node.log_tail(1)})
+        else:
+            super().note_end(node, status)
 
     def heal(self):
         """Blocks until the primary has its standby and all nodes are ready."""
         self.join_links()
         self.repair_servers()
-        self.look_at_ends()
-        for node in self.nodes:
-            if not node.alive():
-                node.spawn()
-        for node in self.nodes:
-            node.wait("/readyz", START_SECONDS)
+        super().heal()
 
     def close(self):
         super().close()
@@ -183,7 +165,7 @@ class PostgresWorld(World):
                 link.join()
         if self.machine:
             self.machine.join()
-        for number in list(self.clocks):
+        for number in list(self.set_clocks):
             self.set_clock(number, 0)
 
     # ---- servers: what is so ----
@@ -377,7 +359,7 @@ class PostgresWorld(World):
         for one in self.facts["clocks"]:
             if one[0] == number and one[3] == FOREVER:
                 one[3] = self.clock()
-        self.clocks[number].set(behind)
+        self.set_clocks[number].set(behind)
         if behind:
             self.facts["clock_moved"] = True
             time.sleep(0.01)  # what read the clock before has used it

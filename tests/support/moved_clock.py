@@ -48,6 +48,10 @@ class MovedClock:
     def set(self, seconds):
         """Sets the clock to that time (seconds since 1970); returns how far it is ahead of the real clock."""
         ahead = int(seconds - time.time())
+        self.move(ahead)
+        return ahead
+
+    def move(self, ahead):
+        """Sets it that many seconds ahead of the real clock."""
         with open(self.path, "r+b") as file:
             file.write(struct.pack("=q", ahead))
-        return ahead

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants a fault (faults.py) into sources. A program made of them has a defect that a campaign must find.
+"""Plants a fault (planted_faults.py) into sources. A program made of them has a defect that a campaign must find.
 
 usage: plant.py FAULT INPUT… OUTPUT…
        plant.py --list
@@ -15,7 +15,7 @@ import sys
 
 sys.dont_write_bytecode = True  # meson runs this in the sources
 
-from faults import FAULTS  # noqa: E402
+from planted_faults import FAULTS  # noqa: E402
 
 
 def planted(fault, path, text):

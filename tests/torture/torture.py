@@ -10,7 +10,7 @@ nothing that was not sent; credits add up; what is held has its digest. What is 
 by its client_ref at any moment. Statements of the store's index fail now and then, and sizes are
 drawn small (sizes.py), so that what runs seldom runs often.
 
-With --fault the program is one in which that fault is planted (support/faults.py), and what passes
+With --fault the program is one in which that fault is planted (support/planted_faults.py), and what passes
 is that it is found.
 """
 
@@ -30,7 +30,7 @@ from service import (BINARY, Client, NotStarted, Refused, Report, Service, decla
                      declare_json, lasting)
 
 import sizes
-from faults import INDEX
+from planted_faults import INDEX
 
 POOR_CREDITS, POOR_UNPAID = 400, 150
 RICH_CREDITS = 10_000_000

@@ -1,0 +1,74 @@
+"""The services outside of the nodes that a script asks for: timestamp authorities, a content store, a mail server.
+They run in this process."""
+
+import functools
+import os
+import tempfile
+import threading
+
+import timestamp_authority
+from s3_server import Server
+
+try:
+    from mail_server import MailServer
+except ImportError:  # aiosmtpd is not installed
+    MailServer = None
+
+_certificates = tempfile.TemporaryDirectory(prefix="constancia-authority-")
+
+
+@functools.cache
+def certificates(number):
+    """Returns those of an authority, which are made once."""
+    return timestamp_authority.Certificates(os.path.join(_certificates.name, str(number)))
+
+
+class Services:
+    def __init__(self, script, directory):
+        self.authorities = [self._authority(number) for number in range(script.get("authorities", 0))]
+        self.authority_faults = [[] for _ in self.authorities]
+        self.content = self.mail = None
+        if script.get("content") == "s3":
+            os.makedirs(os.path.join(directory, "objects"))
+            self.content = Server(os.path.join(directory, "objects"))
+        if script.get("mail") and MailServer:
+            self.mail = MailServer()
+        elif script.get("mail"):
+            print("no mail server: aiosmtpd is not installed", flush=True)
+
+    @staticmethod
+    def _authority(number):
+        server = timestamp_authority.Server(certificates(number))
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        return server
+
+    def settings(self):
+        """Returns the settings of the nodes that use them."""
+        found = {}
+        if self.authorities:
+            found |= {"tsa.url": ",".join(server.url for server in self.authorities),
+                      "tsa.roots": ",".join(server.roots for server in self.authorities),
+                      "tsa.allow_networks": "127.0.0.0/8"}
+        for service in (self.content, self.mail):
+            if service:
+                found |= {name.replace("__", "."): value for name, value in service.settings().items()}
+        return found
+
+    def roots(self):
+        """Returns the files with the roots of the authorities."""
+        return [server.roots for server in self.authorities]
+
+    def script_mail(self, answers):
+        """Sets the answers to the next messages; None: it accepts all."""
+        if self.mail:
+            with self.mail._lock:
+                self.mail._script[:] = answers or ()
+
+    def close(self):
+        for server in self.authorities:
+            server.shutdown()
+            server.server_close()
+        if self.content:
+            self.content.stop()
+        if self.mail:
+            self.mail.close()
