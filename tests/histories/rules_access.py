@@ -6,6 +6,7 @@ from collections import Counter
 
 from account_model import accounts, final_list, lasts, possible_values
 from history import FOREVER, rule
+from rules_nodes import touches
 
 EFFECT = 2  # seconds within which a revocation or a suspension takes effect on every node
 SOON = re.compile(r"(\d+)([smhd])")
@@ -51,7 +52,9 @@ def revoked_keys_are_refused(history):
     since = {one.arguments["key"]: one for one in reversed(history.of("key revoke")) if lasts(one)}
     for one in with_key(history):
         revoke = since.get(one.arguments["key"])
-        if revoke and one.invoked >= revoke.completed + EFFECT and one.status not in (401, 403):
+        late = revoke and one.invoked >= revoke.completed + EFFECT
+        # A node that reads from a demoted primary does not reach the one that the revocation is on.
+        if late and one.status not in (401, 403) and not touches(one, history.facts.get("split", ()), after=EFFECT):
             yield f"{one}, but {revoke}"
 
 

@@ -12,7 +12,6 @@ EFFECT_SECONDS = 2.0  # until a command is in force at every node
 CLOCK_BOUND = 5.0  # seal.clock_bound
 CLOCK_SLACK = 3.0  # longest time that a query of the store's clock takes without a fault
 STALLING = ("storelink", "nodecutoff", "primaryfrozen", "freeze", "primarykilled", "primaryreplaced", "primarydemoted")
-PASSED = (401, 429)  # of 4xx: the only ones that say nothing about the key having been accepted
 
 
 def within(one, intervals):
@@ -100,23 +99,6 @@ def keys_work_until_they_are_revoked(history):
             if one.status == 401 and created.get(name, FOREVER) < one.invoked and \
                     one.completed < ended.get(name, FOREVER):
                 yield str(one)
-
-
-@rule("A revoked key is refused at every node two seconds after the acknowledgment of its revocation.")
-def revoked_keys_are_refused(history):
-    keys = of_keys(history)
-    split, promotions = history.facts.get("split", ()), history.facts.get("promotions", ())
-    for revoked in history.of("key revoke"):
-        if not revoked.good:
-            continue
-        if revoked.answer.get("replicated") is False and any(at > revoked.invoked for at in promotions):
-            continue  # it may be lost with the old primary
-        for one in keys.get(revoked.arguments["key"], ()):
-            late = revoked.completed + EFFECT_SECONDS < one.invoked
-            accepted = one.good or one.refused and one.status not in PASSED
-            # A node that reads from a demoted primary does not reach the one that the revocation is on.
-            if late and accepted and not touches(one, split, after=EFFECT_SECONDS):
-                yield f"{str(revoked)[:200]}; then {str(one)[:300]}"
 
 
 # ---- clocks of nodes ----
