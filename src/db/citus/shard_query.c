@@ -219,6 +219,19 @@ static int write_question(struct citus_shard_query *queries, size_t server,
 	return result ? result : buf_check(text);
 }
 
+/* Returns whether the server commits, as far as known. */
+static bool has_committed(struct citus_question *trial, int64_t deadline_us)
+{
+	struct pg_query *sent = trial->sent;
+	if (!sent)
+		return true;
+	citus_reset(trial->connection);
+	if (!pg_collect(trial->connection, sent, deadline_us) && trial->connection->pg)
+		return false;
+	trial->sent = NULL;
+	return pg_end(&sent->base, NULL) == OK;
+}
+
 /* A late answer belongs to an earlier query; it only shows that the server is reachable. */
 static void ask(struct citus_shard_query *queries, struct citus_queried_server *server)
 {
@@ -232,7 +245,9 @@ static void ask(struct citus_shard_query *queries, struct citus_queried_server *
 		if (server->late)
 			return;
 		server->query.sent = NULL;
-		server->away = server->trial.sent != NULL; /* otherwise wait for it again */
+		/* Without a pending test commit, this query is awaited as usual. Its answer may always be
+		 * too late for a shorter wait. */
+		server->away = !has_committed(&server->trial, clock_monotonic_us() + LATE_WAIT_US);
 		(void)!pg_end(&late->base, NULL);
 	}
 	struct db_query *query = citus_question(&server->query, question_query);
@@ -248,19 +263,6 @@ static void start_trial(struct citus_queried_server *server)
 	struct db_query *query = citus_question(&server->trial, citus_shard_write);
 	pg_bind_integer(query, server->account);
 	citus_ask(&server->trial, query);
-}
-
-/* Returns whether the server commits, as far as known. */
-static bool has_committed(struct citus_question *trial, int64_t deadline_us)
-{
-	struct pg_query *sent = trial->sent;
-	if (!sent)
-		return true;
-	citus_reset(trial->connection);
-	if (!pg_collect(trial->connection, sent, deadline_us) && trial->connection->pg)
-		return false;
-	trial->sent = NULL;
-	return pg_end(&sent->base, NULL) == OK;
 }
 
 /* Parses "<row …><a>0 17,2 5</a></row>": pairs of part number and account. */

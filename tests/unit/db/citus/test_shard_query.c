@@ -1,6 +1,7 @@
 /* What is made of the servers' answers, which come late or never. Connections follow a script that
  * states, for each wait, whether an answer has arrived. */
 #include "testing.h"
+#include "base/clock.h"
 #include "db/citus/internal.h"
 
 enum asked { OFFERED, SERVERS, PIECES, QUESTION, TRIAL, KINDS };
@@ -11,7 +12,8 @@ static size_t connection_count;
 static struct pg_query queries[KINDS];
 static bool stepped[KINDS];
 static const char *answer; /* to the query */
-static const bool *here;   /* for each wait for the answer to a query or a connection attempt */
+static int64_t last_wait_us;
+static const bool *here; /* for each wait for the answer to a query or a connection attempt */
 
 struct pg_connection *__wrap_pg_make_connection(struct pg_db *db, enum pg_use use);
 void __wrap_pg_free_connection(struct pg_connection *connection);
@@ -104,7 +106,8 @@ struct slice __wrap_pg_text(struct db_query *query, int column)
 bool __wrap_pg_collect(struct pg_connection *connection, const struct pg_query *until,
                        int64_t deadline_us)
 {
-	(void)connection, (void)until, (void)deadline_us;
+	(void)connection, (void)until;
+	last_wait_us = deadline_us - clock_monotonic_us();
 	return *here++;
 }
 
@@ -165,6 +168,24 @@ TEST_CASE(a_server_that_does_not_commit_is_away)
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, true}, &asked), 17);
 	assert_false(citus_has_unreachable(&db.pg.base));
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
+	citus_shard_query_free(&db);
+}
+
+TEST_CASE(a_server_that_commits_again_is_awaited_as_usual)
+{
+	struct citus_db db = {0};
+	struct db_shard_query_result asked;
+	open_queries(&db);
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
+	citus_doubt_servers(&db);
+	assert_int_equal(ask(&db, "", (bool[]){true, false}, &asked), 0);
+	assert_int_equal(ask(&db, "", (bool[]){false}, &asked), 0);
+	assert_true(last_wait_us < US_PER_SECOND);
+	/* The answers to the former question and to the trial are here, that to the next one is not. */
+	assert_int_equal(ask(&db, "", (bool[]){true, true, false}, &asked), 0);
+	assert_true(last_wait_us > US_PER_SECOND);
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, true}, &asked), 17);
+	assert_false(citus_has_unreachable(&db.pg.base));
 	citus_shard_query_free(&db);
 }
 
