@@ -108,10 +108,18 @@ def succeeds(node, *words):
 def waiting_within(moment, worker, fleet, start):
     """`start` begins something that waits for that worker, which does not return meanwhile."""
     with contextlib.ExitStack() as ending:
-        if moment == "the commit":
+        if moment in ("the commit", "the PREPARE"):
             worker.standby.freeze()
             ending.callback(worker.standby.thaw)
             begun = worker.primary.commits_waiting
+        elif moment == "the COMMIT PREPARED":
+            decider = fleet.cluster.coordinator  # its standby has to receive the decision first
+            decider.standby.freeze()
+            ending.callback(decider.standby.thaw)
+
+            def begun():
+                return decider.primary.commits_waiting() and worker.primary.number(
+                    f"SELECT count(*) FROM pg_prepared_xacts WHERE database = '{fleet.database}'")
         else:
             shards = ", ".join(f"accounts_{shard}" for (shard,) in fleet.rows(
                 "SELECT shardid FROM citus_shards WHERE table_name = 'accounts'::regclass AND "
@@ -126,18 +134,27 @@ def waiting_within(moment, worker, fleet, start):
             def begun():
                 return worker.primary.number(locks("NOT granted"))
         before = begun()
-        started = threading.Thread(target=start)
+        waits = threading.Event()
+
+        def start_until_it_waits():  # a job may wait first, for another worker
+            while not waits.is_set():
+                start()
+        started = threading.Thread(target=start_until_it_waits)
         started.start()
         ending.callback(started.join)
+        ending.callback(waits.set)
         eventually(lambda: begun() > before, "it waits")
+        waits.set()
         if moment != "the commit":
             worker.primary.freeze()
             ending.callback(worker.primary.thaw)
+        if moment == "the COMMIT PREPARED":
+            decider.standby.thaw()
         yield
 
 
 @pytest.mark.parametrize("fleet", [2], indirect=True)
-@pytest.mark.parametrize("moment", ["the commit", "a statement"])
+@pytest.mark.parametrize("moment", ["the commit", "a statement", "the PREPARE", "the COMMIT PREPARED"])
 def test_a_writer_that_waits_for_a_server_stops_its_accounts_alone(fleet, channels, moment):
     """Neither its place in the queue nor anything else that it holds keeps the others, at no node."""
     (lost, worker), (kept, _) = channels
@@ -145,7 +162,7 @@ def test_a_writer_that_waits_for_a_server_stops_its_accounts_alone(fleet, channe
     def change():
         succeeds(fleet.nodes[0], "account", "set", lost.account_id, "--name", "meanwhile")
     for one in (lost, kept):
-        accepted(one, "first")
+        sealed(one, accepted(one, "first")["event_id"])
     with waiting_within(moment, worker, fleet, change):
         for number, node in enumerate(fleet.nodes):
             keys = {"live": kept.live_key, "test": kept.test_key}

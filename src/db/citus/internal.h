@@ -152,7 +152,7 @@ void citus_keep_lock(struct citus_db *db, bool however_long);
  * lost. */
 int citus_confirm_lock(struct pg_connection *writer, struct error *error) MUST_CHECK;
 /* Makes the server cancel a COMMIT that waits for another server. Returns true once all statements
- * are answered. */
+ * are answered. Disconnects if they are not, but the transaction has committed or rolled back. */
 bool citus_cancel_commit(struct pg_connection *writer) MUST_CHECK;
 
 /* ---- shard_query.c: queries of all shards ---- */

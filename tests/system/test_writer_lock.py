@@ -1,0 +1,66 @@
+"""The writer lock of a sharded store, on a server that distributes nothing: transactions of earlier holders that
+still commit, and those that have committed and do not end."""
+
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+from client import eventually
+from fleet import Fleet
+from postgres import programs
+from program import Refused
+
+pytestmark = pytest.mark.postgresql
+COMMIT_LOCK = 4841921623072  # of src/db/citus/writer_lock.c
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    with Fleet(tmp_path, count=1, store__sharded="true", store__commit_timeout="2s") as made:
+        yield made
+
+
+@contextlib.contextmanager
+def earlier_holder(fleet, sql):
+    """A session of the service's role with the lock under which a writer commits."""
+    locks = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = {COMMIT_LOCK & 0xffffffff}"
+    eventually(lambda: fleet.number(locks) == 0, "no writer commits")
+    command = [os.path.join(programs(), "psql"), "-XAtq", "-f", "-", fleet.cluster.url(fleet.database)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          text=True) as session:
+        try:
+            session.stdin.write(sql)
+            session.stdin.flush()
+            eventually(lambda: fleet.number(f"{locks} AND pid NOT IN (SELECT pid FROM pg_stat_activity WHERE "
+                                            "application_name = 'constancia')"), "it is locked")
+            yield
+        finally:
+            session.kill()
+
+
+def succeeds(fleet):
+    with contextlib.suppress(Refused):
+        return fleet.new_account()
+    return None
+
+
+def test_a_transaction_that_has_committed_stops_no_writer(fleet):
+    """It has no number any more, but its locks: its back end waits for another server."""
+    with earlier_holder(fleet, f"SELECT pg_advisory_lock_shared({COMMIT_LOCK});\n"):
+        fleet.new_account()
+
+
+def test_a_transaction_that_still_commits_is_cancelled(fleet):
+    """Whoever began it may have ended."""
+    with earlier_holder(fleet, f"SELECT pg_current_xact_id(), pg_advisory_xact_lock_shared({COMMIT_LOCK}), "
+                               "pg_sleep(1200);\n"):
+        eventually(lambda: succeeds(fleet), "an account is made")
+
+
+def test_a_transaction_that_may_still_commit_stops_writers(fleet):
+    with earlier_holder(fleet, f"BEGIN; SELECT pg_current_xact_id(), pg_advisory_xact_lock_shared({COMMIT_LOCK});\n"):
+        with pytest.raises(Refused, match="temporarily_unavailable"):
+            fleet.new_account()
+    eventually(lambda: succeeds(fleet), "an account is made")
