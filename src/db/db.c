@@ -245,8 +245,9 @@ int db_check_servers(struct db *db, bool has_schema, db_finding_function *found,
 	                          : OK;
 }
 
-int db_query_shards(struct db *db, const char *const *parts, size_t count, db_found_function *found,
-                    void *context, struct db_shard_query_result *ret, struct error *error)
+int db_query_shards(struct db *db, const struct db_shard_part *parts, size_t count,
+                    db_found_function *found, void *context, struct db_shard_query_result *ret,
+                    struct error *error)
 {
 	assert(count <= DB_PARTS_MAX && found && ret);
 	thread_assert_may_block();

@@ -136,17 +136,24 @@ struct db_shard_query_result {
 	bool distributed; /* false: no server was queried */
 	bool all;         /* all servers answered */
 };
+/* A query of the accounts of a shard. */
+#define DB_PART_ACCOUNTS_MAX 8192
+struct db_shard_part {
+	/* A SELECT of an account only, without ORDER BY and LIMIT. A table name in braces, {mails}, is
+	 * replaced with the server's shards of that table. */
+	const char *text;
+	int64_t limit; /* accounts of one shard: the first in the order of their numbers, */
+	int64_t from;  /* which begins with this one and continues with those before it */
+};
+/* Called for each account that was found, in any order. `is_limit`: it is the last one within the
+ * limit of its shard, which may have more. */
+typedef void db_found_function(void *context, size_t part, int64_t account, bool is_limit);
 /* Queries accounts on all servers with account shards, in parallel and with one statement per
- * server. Each of the `parts` is a SELECT of an account only, and must end with DB_PART_ACCOUNTS. A
- * table name in braces, {mails}, is replaced with the server's shards of that table. Calls `found`
- * with the part and the account, in any order. A server that fails or does not answer in time is
- * skipped and counts as unreachable until it answers (db_check_reachable). Any thread may call;
- * calls are serialized. */
-#define DB_PART_ACCOUNTS " ORDER BY account LIMIT 8192"
-typedef void db_found_function(void *context, size_t part, int64_t account);
-int db_query_shards(struct db *db, const char *const *parts, size_t count, db_found_function *found,
-                    void *context, struct db_shard_query_result *ret, struct error *error)
-	MUST_CHECK;
+ * server. A server that fails or does not answer in time is skipped and counts as unreachable until
+ * it answers (db_check_reachable). Any thread may call; calls are serialized. */
+int db_query_shards(struct db *db, const struct db_shard_part *parts, size_t count,
+                    db_found_function *found, void *context, struct db_shard_query_result *ret,
+                    struct error *error) MUST_CHECK;
 /* Returns whether any shard server is known to be unreachable. */
 bool db_has_unreachable(const struct db *db);
 /* Returns whether the account's rows are on an unreachable server. */

@@ -37,7 +37,7 @@ struct db_driver {
 	int (*check_servers)(struct db *db, bool has_schema, db_finding_function *found, void *context,
 	                     struct error *error);
 	/* All optional: tables are never distributed. */
-	int (*query_shards)(struct db *db, const char *const *parts, size_t count,
+	int (*query_shards)(struct db *db, const struct db_shard_part *parts, size_t count,
 	                    db_found_function *found, void *context, struct db_shard_query_result *ret,
 	                    struct error *error);
 	bool (*is_unreachable)(struct db_connection *connection, int64_t account);

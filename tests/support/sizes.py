@@ -92,6 +92,7 @@ TABLE = {
     "deliveries_loaded": (32, (1, 3)),
     "deliveries_recorded": (512, (1, 5)),
     # Other jobs.
+    "work_accounts": (8192, (1, 7)),
     "lease_us": (12 * SECOND, (4 * SECOND,)),
     "key_uses_us": (60 * SECOND, (SECOND // 5, 5 * SECOND)),
     "housekeeping_us": (6 * HOUR, (SECOND // 2, 5 * SECOND)),

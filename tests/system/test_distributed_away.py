@@ -441,3 +441,28 @@ def test_a_user_of_both_works_in_the_account_that_is_there(fleet, channels, how)
         known_away(fleet, kept)
         visitor.get("/console/channels")
         assert visitor.status == 200 and kept.id in visitor.body and lost.id not in visitor.body
+
+
+# ---- work ----
+
+def two_of_a_shard(fleet):
+    """Two channels of accounts of the same shard, in the order of the accounts' numbers."""
+    found = {}
+    while True:
+        channel = fleet.new_channel()
+        shard = fleet.number("SELECT get_shard_id_for_distribution_column('accounts', account) FROM accounts "
+                             f"WHERE account_id = '{channel.account_id}'")
+        if shard in found:
+            return found[shard], channel
+        found[shard] = channel
+
+
+def test_an_account_that_always_has_work_leaves_others_their_turn(replicated, tmp_path, monkeypatch):
+    """A node considers one account of a shard at a time."""
+    monkeypatch.setenv("TORTURE_SIZES", "work_accounts=1")
+    with new_fleet(replicated, tmp_path) as fleet, Receiver(answer=500) as failing, Receiver() as receiver:
+        first, last = two_of_a_shard(fleet)
+        for one, its in ((first, failing), (last, receiver)):
+            new_endpoint(fleet, one.account_id, its.url)
+        told(failing, completed(first, "first", accepted(first, "first")["sequence"]))
+        told(receiver, completed(last, "last", accepted(last, "last")["sequence"]))

@@ -159,7 +159,7 @@ bool citus_cancel_commit(struct pg_connection *writer) MUST_CHECK;
 
 void citus_shard_query_init(struct citus_db *db);
 void citus_shard_query_free(struct citus_db *db);
-int citus_query_shards(struct db *base, const char *const *parts, size_t count,
+int citus_query_shards(struct db *base, const struct db_shard_part *parts, size_t count,
                        db_found_function *found, void *context, struct db_shard_query_result *ret,
                        struct error *error) MUST_CHECK;
 /* Reports a commit that took too long. In the next query each server must also make a test commit.

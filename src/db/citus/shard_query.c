@@ -18,6 +18,7 @@
  * arrived during the wait for another server. */
 #define LATE_WAIT_US INT64_C(2000)
 #define QUESTION_MAX ((size_t)8 * 1024 * 1024)
+#define LIMIT_MARK "+"
 #define ACCOUNTS_TRIED 4096 /* account numbers to try until each server has one */
 
 struct citus_shard {
@@ -172,8 +173,8 @@ static int list_all(struct citus_db *db, struct error *error)
 
 /* ---- the query ---- */
 
-/* Writes the part with the shard's table names in place of those in braces. */
-static int write_part(struct citus_shard_query *queries, const char *part, size_t first, size_t end,
+/* Writes the text with the shard's table names in place of those in braces. */
+static int write_text(struct citus_shard_query *queries, const char *part, size_t first, size_t end,
                       struct error *error)
 {
 	for (const char *at = part; *at;) {
@@ -196,11 +197,56 @@ static int write_part(struct citus_shard_query *queries, const char *part, size_
 	return OK;
 }
 
-static int write_question(struct citus_shard_query *queries, size_t server,
-                          const char *const *parts, size_t count, struct error *error)
+/* Writes the accounts of the part, those for which the comparison with `from` is true. */
+static int write_half(struct citus_shard_query *queries, const struct db_shard_part *part,
+                      const char *comparison, size_t first, size_t end, struct error *error)
+{
+	buf_add_text(&queries->text, "(SELECT account FROM (");
+	int result = write_text(queries, part->text, first, end, error);
+	buf_printf(&queries->text, ") AS half WHERE account %s %lld ORDER BY account LIMIT %lld)",
+	           comparison, (long long)part->from, (long long)part->limit);
+	return result;
+}
+
+/* Each half ends at the limit, so that an index serves it however many accounts there are. */
+static int write_accounts(struct citus_shard_query *queries, const struct db_shard_part *part,
+                          size_t first, size_t end, struct error *error)
+{
+	if (part->from > 0) {
+		int result = write_half(queries, part, ">=", first, end, error);
+		buf_add_text(&queries->text, " UNION ALL ");
+		return result ? result : write_half(queries, part, "<", first, end, error);
+	}
+	int result = write_text(queries, part->text, first, end, error);
+	buf_printf(&queries->text, " ORDER BY account LIMIT %lld", (long long)part->limit);
+	return result;
+}
+
+static int write_part(struct citus_shard_query *queries, size_t number,
+                      const struct db_shard_part *part, size_t first, size_t end,
+                      struct error *error)
 {
 	struct buf *text = &queries->text;
-	const char *joint = "SELECT string_agg(part || ' ' || account, ',') AS a FROM (";
+	char order[64] = "ORDER BY account";
+	if (part->from > 0)
+		snprintf(order, sizeof order, "ORDER BY account < %lld, account", (long long)part->from);
+	buf_printf(text,
+	           "(SELECT %zu AS part, account, CASE WHEN row_number() OVER (%s) = %lld"
+	           " THEN '" LIMIT_MARK "' ELSE '' END AS mark FROM (",
+	           number, order, (long long)part->limit);
+	int result = write_accounts(queries, part, first, end, error);
+	buf_add_text(text, ") AS shard");
+	if (part->from > 0)
+		buf_printf(text, " %s LIMIT %lld", order, (long long)part->limit);
+	buf_add_text(text, ")");
+	return result;
+}
+
+static int write_question(struct citus_shard_query *queries, size_t server,
+                          const struct db_shard_part *parts, size_t count, struct error *error)
+{
+	struct buf *text = &queries->text;
+	const char *joint = "SELECT string_agg(part || ' ' || account || mark, ',') AS a FROM (";
 	int result = OK;
 	buf_clear(text);
 	for (size_t first = 0, end; first < queries->count && !result; first = end) {
@@ -209,9 +255,8 @@ static int write_question(struct citus_shard_query *queries, size_t server,
 		                      queries->items[end].from == shard->from;)
 			end++;
 		for (size_t i = 0; i < count && shard->server == server && !result; i++) {
-			buf_printf(text, "%s(SELECT %zu AS part, account FROM (", joint, i);
-			result = write_part(queries, parts[i], first, end, error);
-			buf_printf(text, ") AS shard)");
+			buf_add_text(text, joint);
+			result = write_part(queries, i, &parts[i], first, end, error);
 			joint = " UNION ALL ";
 		}
 	}
@@ -265,7 +310,8 @@ static void start_trial(struct citus_queried_server *server)
 	citus_ask(&server->trial, query);
 }
 
-/* Parses "<row …><a>0 17,2 5</a></row>": pairs of part number and account. */
+/* Parses "<row …><a>0 17,2 5+</a></row>": pairs of part number and account, with the mark of the
+ * last account within the limit. */
 static void read_answer(struct slice answer, size_t count, db_found_function *found, void *context)
 {
 	const char *at = memmem(answer.data, answer.size, "<a>", 3);
@@ -279,8 +325,10 @@ static void read_answer(struct slice answer, size_t count, db_found_function *fo
 		int64_t account = strtoll(at, &next, 10);
 		if (next == at)
 			return;
+		bool is_limit = *next == *LIMIT_MARK;
+		next += is_limit;
 		if (part < count)
-			found(context, part, account);
+			found(context, part, account, is_limit);
 		if (*next != ',')
 			return;
 		at = next + 1;
@@ -325,8 +373,9 @@ static void report_unreachable(struct citus_shard_query *queries)
 	pthread_mutex_unlock(&queries->unreachable_mutex);
 }
 
-static int ask_all(struct citus_shard_query *queries, const char *const *parts, size_t count,
-                   db_found_function *found, void *context, bool *ret_all, struct error *error)
+static int ask_all(struct citus_shard_query *queries, const struct db_shard_part *parts,
+                   size_t count, db_found_function *found, void *context, bool *ret_all,
+                   struct error *error)
 {
 	int result = OK;
 	bool doubted = atomic_exchange(&queries->doubted, false);
@@ -355,7 +404,7 @@ static int ask_all(struct citus_shard_query *queries, const char *const *parts, 
 	return OK;
 }
 
-int citus_query_shards(struct db *base, const char *const *parts, size_t count,
+int citus_query_shards(struct db *base, const struct db_shard_part *parts, size_t count,
                        db_found_function *found, void *context, struct db_shard_query_result *ret,
                        struct error *error)
 {

@@ -1,5 +1,6 @@
 #include "store/shards/shard_routing.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define QUESTION_MAX ((size_t)4096)
@@ -12,9 +13,9 @@ struct located {
 	int64_t account;
 };
 
-static void note_located(void *context, size_t part, int64_t account)
+static void note_located(void *context, size_t part, int64_t account, bool is_limit)
 {
-	(void)part;
+	(void)part, (void)is_limit;
 	*(struct located *)context = (struct located){true, account};
 }
 
@@ -44,11 +45,11 @@ int routing_locate(struct db *db, const struct routing_place *place, struct slic
 	buf_printf(&text, "SELECT account FROM {%s} WHERE %s", place->table, place->before);
 	if (!add_literal(&text, value))
 		return ERR_NOT_FOUND; /* not one of our identifiers */
-	buf_printf(&text, "%s" DB_PART_ACCOUNTS, place->after);
+	buf_add_text(&text, place->after);
 	int result = buf_check(&text);
 	if (result)
 		return result == ERR_TOO_LARGE ? ERR_NOT_FOUND : result;
-	const char *const part = text.data;
+	const struct db_shard_part part = {.text = text.data, .limit = DB_PART_ACCOUNTS_MAX};
 	result = db_query_shards(db, &part, 1, note_located, &located, &asked, error);
 	if (!result && !asked.distributed)
 		return ERR_USAGE;
@@ -109,13 +110,13 @@ static int write_page(struct buf *text, const char *rows, const struct routing_v
 		values++;
 		at++;
 	}
-	buf_printf(text, " LIMIT %lld) AS page" DB_PART_ACCOUNTS, (long long)limit);
+	buf_printf(text, " LIMIT %lld) AS page", (long long)limit);
 	return good ? buf_check(text) : ERR_TOO_LARGE;
 }
 
-static void note_account(void *context, size_t part, int64_t account)
+static void note_account(void *context, size_t part, int64_t account, bool is_limit)
 {
-	(void)part;
+	(void)part, (void)is_limit;
 	db_array_add_integer(context, account);
 }
 
@@ -166,7 +167,7 @@ int routing_find_page(struct db_connection *connection, int64_t account, const c
 		return result == ERR_TOO_LARGE
 		           ? error_cause(error, ERR_UNAVAILABLE, "a server is unavailable")
 		           : result;
-	const char *const part = text.data;
+	const struct db_shard_part part = {.text = text.data, .limit = DB_PART_ACCOUNTS_MAX};
 	result = db_query_shards(db, &part, 1, note_account, &ret->accounts, &asked, error);
 	ret->all = !asked.distributed;
 	ret->partial = !asked.all;
@@ -181,15 +182,20 @@ struct db_query *routing_query(struct db_connection *connection, const struct wo
 
 /* ---- counts ---- */
 
-static void add_count(void *context, size_t part, int64_t number)
+static void add_count(void *context, size_t part, int64_t number, bool is_limit)
 {
+	(void)is_limit;
 	((int64_t *)context)[part] += number;
 }
 
-int routing_count(struct db *db, const char *const *parts, size_t count, int64_t *ret_counts,
+int routing_count(struct db *db, const char *const *texts, size_t count, int64_t *ret_counts,
                   bool *ret_distributed, struct error *error)
 {
 	struct db_shard_query_result asked;
+	struct db_shard_part parts[DB_PARTS_MAX];
+	assert(count <= DB_PARTS_MAX);
+	for (size_t i = 0; i < count; i++)
+		parts[i] = (struct db_shard_part){.text = texts[i], .limit = DB_PART_ACCOUNTS_MAX};
 	memset(ret_counts, 0, count * sizeof *ret_counts);
 	int result = db_query_shards(db, parts, count, add_count, ret_counts, &asked, error);
 	*ret_distributed = asked.distributed;

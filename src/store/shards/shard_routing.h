@@ -56,9 +56,9 @@ int routing_find_page(struct db_connection *connection, int64_t account, const c
  * parameter is bound last. */
 struct db_query *routing_query(struct db_connection *connection, const struct work_accounts *of,
                                const char *all, const char *some);
-/* Adds up, over the available servers, the counts of `parts`: SELECTs of a number called account
+/* Adds up, over the available servers, the counts of `texts`: SELECTs of a number called account
  * from tables in braces. *ret_distributed false: nothing is distributed and nothing was counted. */
-int routing_count(struct db *db, const char *const *parts, size_t count, int64_t *ret_counts,
+int routing_count(struct db *db, const char *const *texts, size_t count, int64_t *ret_counts,
                   bool *ret_distributed, struct error *error) MUST_CHECK;
 /* Keeps, of the accounts that the query returns, those whose servers are available, in *ret, which
  * shard_work_free frees. */

@@ -12,8 +12,9 @@ static size_t connection_count;
 static struct pg_query queries[KINDS];
 static bool stepped[KINDS];
 static const char *answer; /* to the query */
+static char question[1024];
 static int64_t last_wait_us;
-static const bool *here; /* for each wait for the answer to a query or a connection attempt */
+static const bool *here;   /* for each wait for the answer to a query or a connection attempt */
 
 struct pg_connection *__wrap_pg_make_connection(struct pg_db *db, enum pg_use use);
 void __wrap_pg_free_connection(struct pg_connection *connection);
@@ -68,7 +69,8 @@ void __wrap_pg_bind_integer(struct db_query *query, int64_t value)
 
 void __wrap_pg_bind_text(struct db_query *query, struct slice text)
 {
-	(void)query, (void)text;
+	(void)query;
+	snprintf(question, sizeof question, "%.*s", (int)text.size, text.data);
 }
 
 void __wrap_pg_send(struct db_query *query)
@@ -111,17 +113,21 @@ bool __wrap_pg_collect(struct pg_connection *connection, const struct pg_query *
 	return *here++;
 }
 
-static void note(void *context, size_t part, int64_t account)
+static int64_t limits; /* the sum of the accounts that are the last ones within the limit */
+
+static void note(void *context, size_t part, int64_t account, bool is_limit)
 {
 	(void)part;
 	*(int64_t *)context = account;
+	limits += is_limit ? account : 0;
 }
+
+static struct db_shard_part part = {.text = "SELECT account FROM {mails}", .limit = 2};
 
 /* The account that is found, 0: none. */
 static int64_t ask(struct citus_db *db, const char *said, const bool *when,
                    struct db_shard_query_result *ret)
 {
-	const char *const part = "SELECT account FROM {mails}";
 	int64_t account = 0;
 	answer = said;
 	here = when;
@@ -186,6 +192,36 @@ TEST_CASE(a_server_that_commits_again_is_awaited_as_usual)
 	assert_true(last_wait_us > US_PER_SECOND);
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, true}, &asked), 17);
 	assert_false(citus_has_unreachable(&db.pg.base));
+	citus_shard_query_free(&db);
+}
+
+TEST_CASE(the_last_accounts_within_the_limit_are_marked)
+{
+	struct citus_db db = {0};
+	struct db_shard_query_result asked;
+	open_queries(&db);
+	limits = 0;
+	assert_int_equal(ask(&db, "<a>0 17,0 23+,0 5,0 9+</a>", (bool[]){true}, &asked), 9);
+	assert_int_equal(limits, 23 + 9);
+	assert_non_null(strstr(question, "(SELECT account FROM mails_3 ORDER BY account LIMIT 2)"));
+	citus_shard_query_free(&db);
+}
+
+TEST_CASE(accounts_before_the_first_one_follow_after_the_others)
+{
+	struct citus_db db = {0};
+	struct db_shard_query_result asked;
+	open_queries(&db);
+	part.from = 24;
+	assert_int_equal(ask(&db, "<a>0 31+</a>", (bool[]){true}, &asked), 31);
+	part.from = 0;
+	assert_non_null(strstr(
+		question,
+		"row_number() OVER (ORDER BY account < 24, account) = 2 THEN '+' ELSE '' END AS mark FROM ("
+		"(SELECT account FROM (SELECT account FROM mails_3) AS half WHERE account >= 24"
+		" ORDER BY account LIMIT 2) UNION ALL"
+		" (SELECT account FROM (SELECT account FROM mails_3) AS half WHERE account < 24"
+		" ORDER BY account LIMIT 2)) AS shard ORDER BY account < 24, account LIMIT 2)"));
 	citus_shard_query_free(&db);
 }
 
