@@ -1,5 +1,6 @@
-"""The writer lock of a sharded store, on a server that distributes nothing: transactions of earlier holders that
-still commit, and those that have committed and do not end."""
+"""What the writers of a sharded store wait for, on a server that distributes nothing: transactions of earlier
+holders of the writer lock that still commit, and those that have committed and do not end; and urgent commits that
+do not end."""
 
 import contextlib
 import os
@@ -64,3 +65,21 @@ def test_a_transaction_that_may_still_commit_stops_writers(fleet):
         with pytest.raises(Refused, match="temporarily_unavailable"):
             fleet.new_account()
     eventually(lambda: succeeds(fleet), "an account is made")
+
+
+def test_an_urgent_commit_that_does_not_end_stops_no_other(fleet):
+    """The server of its account hangs; the next one uses another connection."""
+    stuck, other = (fleet.new_channel() for _ in range(2))
+    fleet.query("CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1200); "
+                "RETURN NULL; END $$; CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON acts DEFERRABLE INITIALLY "
+                "DEFERRED FOR EACH ROW WHEN (NEW.account = "
+                f"{fleet.number(account_of(stuck))}) EXECUTE FUNCTION hang()")
+    with pytest.raises(Refused, match="unknown_outcome|temporarily_unavailable"):
+        fleet.admin("key", "revoke", stuck.live_key["key_id"], "--reason", "stolen")
+    fleet.admin("key", "revoke", other.live_key["key_id"], "--reason", "stolen")
+    fleet.query("DROP TRIGGER hang ON acts")
+    fleet.admin("key", "revoke", stuck.live_key["key_id"], "--reason", "stolen")
+
+
+def account_of(channel):
+    return f"SELECT account FROM accounts WHERE account_id = '{channel.account_id}'"

@@ -55,8 +55,8 @@ static void *cancel_statement(void *cancel)
 	return NULL;
 }
 
-/* Never after a COMMIT. The server could otherwise wait for another server and hold the
- * transaction's locks. */
+/* Never after a COMMIT that waits for a standby. The server could otherwise wait for another server
+ * and hold the transaction's locks. */
 static void cancel(struct pg_connection *connection)
 {
 	bool room = atomic_fetch_add(&cancels, 1) < CANCELS_MAX;
@@ -221,11 +221,15 @@ static void send_last(struct pg_connection *connection)
 }
 
 /* A pending commit is not cancelled here, because the server would then commit without the standby.
- * On a direct shard connection it affects only its account. */
+ * On a direct shard connection it affects only its account. An urgent commit waits for no standby
+ * of this server, only for other servers. It is cancelled, so that it locks no rows, and the next
+ * one uses another connection. */
 static int leave_pending(struct pg_connection *connection, struct error *error)
 {
 	bool detached =
 		connection->pg && connection->use == PG_SHARD && citus_detach_commit(connection);
+	if (connection->pg && connection->use == PG_LOCAL)
+		pg_give_up(connection);
 	if (connection->pg && !detached)
 		connection->limbo_since_us = clock_monotonic_us();
 	return pg_unknown_outcome(connection, error);
