@@ -351,6 +351,13 @@ struct db_connection *db_side_connection(struct db_connection *connection)
 	return driver->side_connection ? driver->side_connection(connection) : connection;
 }
 
+void db_limit_wait(struct db_connection *reader)
+{
+	assert(reader->is_taken);
+	if (reader->db->driver->limit_wait)
+		reader->db->driver->limit_wait(reader);
+}
+
 void db_give(struct db_connection *connection)
 {
 	if (!connection)

@@ -187,6 +187,10 @@ struct db_connection *db_take_reader(struct db *db);
  * connection itself, or, if it is limited to one account's rows, another connection of the holder,
  * which is given back with it. Only for queries (db_query, db_step, db_end). */
 struct db_connection *db_side_connection(struct db_connection *connection);
+/* Makes each statement of a reader wait no longer than a commit, until it is given back, if tables
+ * are distributed: a server that hangs must not delay a user as long as a report may take.
+ * Otherwise no effect. */
+void db_limit_wait(struct db_connection *reader);
 /* Gives back a connection and rolls back an open transaction. NULL-safe. */
 void db_give(struct db_connection *connection);
 struct db *db_of(struct db_connection *connection);

@@ -51,6 +51,8 @@ struct db_driver {
 	struct db_connection *(*take_local)(struct db *db);
 	struct db_connection *(*take_registrar)(struct db *db, unsigned number, int64_t account);
 	struct db_connection *(*take_reader)(struct db *db);
+	/* Optional: no effect. */
+	void (*limit_wait)(struct db_connection *reader);
 	void (*give)(struct db_connection *connection);
 	int (*begin)(struct db_connection *connection, struct error *error);
 	/* Optional: tables are never distributed. */

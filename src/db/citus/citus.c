@@ -1,4 +1,5 @@
 /* The Citus driver: transactions and connections of a server that distributes tables. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -104,6 +105,13 @@ static struct db_connection *side_connection(struct db_connection *base)
 {
 	struct pg_connection *connection = pg_connection(base);
 	return connection->use == PG_SHARD ? &citus_connection(connection)->coordinator->base : base;
+}
+
+static void limit_wait(struct db_connection *base)
+{
+	struct pg_connection *connection = pg_connection(base);
+	assert(connection->use == PG_READER);
+	connection->wait_limit_us = pg_db(base->db)->commit_timeout_us;
 }
 
 static void give(struct db_connection *base)
@@ -286,6 +294,7 @@ const struct db_driver citus_driver = {
 	.has_unreachable = citus_has_unreachable,
 	.take_registrar = take_registrar,
 	.side_connection = side_connection,
+	.limit_wait = limit_wait,
 	.give = give,
 	.begin = begin,
 	.restrict_to_shard = restrict_to_shard,

@@ -175,6 +175,7 @@ void pg_give(struct db_connection *base)
 	struct pg_db *db = pg_db(base->db);
 	/* The next holder would go on with an open transaction. */
 	assert(!connection->in_transaction || connection->limbo_since_us);
+	connection->wait_limit_us = 0;
 	pthread_mutex_lock(&db->mutex);
 	if (connection->use == PG_WRITER) {
 		assert(db->served_ticket < db->next_ticket);

@@ -65,6 +65,7 @@ struct pg_connection {
 	int64_t variant;        /* selects the text of its statements (rewrite); 0: as written */
 	int64_t limbo_since_us; /* start of a commit that is still pending; 0: none */
 	int64_t retry_at_us;    /* no attempt to connect before */
+	int64_t wait_limit_us;  /* longest wait for a result of this holder; 0: that of its use */
 	struct pg_waiting waiting[WAITING_MAX];
 	size_t waiting_first, waiting_count;
 	/* Parameters of the query being bound. */

@@ -326,7 +326,8 @@ void pg_disconnect(struct pg_connection *connection)
 
 int64_t pg_deadline(const struct pg_connection *connection)
 {
-	return clock_monotonic_us() + pg_db(connection->base.db)->statement_wait_us[connection->use];
+	int64_t wait_us = pg_db(connection->base.db)->statement_wait_us[connection->use];
+	return clock_monotonic_us() + (connection->wait_limit_us ? connection->wait_limit_us : wait_us);
 }
 
 void pg_give_up(struct pg_connection *connection)

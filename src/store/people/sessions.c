@@ -241,6 +241,7 @@ int store_find_session(struct store *store, const struct sha256 *cookie, int64_t
 	struct session_view session = {0};
 	int64_t account = 0;
 	struct db_connection *connection = begin_read(store, &error);
+	db_limit_wait(connection);
 	int result = read_session(connection, cookie, made_after_us, seen_after_us, arena, &session,
 	                          &account, error);
 	if (!result)

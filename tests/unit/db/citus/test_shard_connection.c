@@ -1,5 +1,6 @@
 /* How statements name the shards of tables in place of the tables. */
 #include "testing.h"
+#include "base/clock.h"
 #include "db/citus/internal.h"
 
 TEST_CASE(a_table_is_its_piece_under_its_own_name)
@@ -30,6 +31,28 @@ TEST_CASE(a_table_is_its_piece_under_its_own_name)
 		assert_string_equal(named, rows[i].named);
 		free(named);
 	}
+}
+
+TEST_CASE(a_reader_waits_no_longer_than_its_holder_wants)
+{
+	static const int64_t usual_us = 15 * US_PER_SECOND, limit_us = 5 * US_PER_SECOND;
+	struct citus_db db = {.pg = {.commit_timeout_us = limit_us}};
+	struct citus_connection *connection = calloc(1, sizeof *connection);
+	assert_non_null(connection);
+	db.pg.base.driver = &citus_driver;
+	db.pg.statement_wait_us[PG_READER] = usual_us;
+	pthread_mutex_init(&db.pg.mutex, NULL);
+	struct pg_connection *reader = &connection->pg;
+	reader->use = PG_READER;
+	reader->base.db = &db.pg.base;
+	reader->base.is_taken = true;
+	int64_t now_us = clock_monotonic_us();
+	assert_true(pg_deadline(reader) >= now_us + usual_us);
+	db_limit_wait(&reader->base);
+	assert_true(pg_deadline(reader) <= clock_monotonic_us() + limit_us);
+	db_give(&reader->base);
+	assert_true(pg_deadline(reader) >= now_us + usual_us);
+	free(connection);
 }
 
 TEST_MAIN(NULL, NULL)
