@@ -85,12 +85,21 @@ void visit_choose_language(struct visit *visit)
 		visit_set_cookie(visit, COOKIE_LANGUAGE, own, LANGUAGE_SECONDS);
 }
 
+/* Ending a session takes its cookie only, and the user's accounts may be on a server that is
+ * unavailable. */
+static bool may_sign_out(const struct visit *visit, int result)
+{
+	return result == ERR_UNAVAILABLE && visit->request->post &&
+	       slice_is(visit->request->path, "/leave") && user_auth_is_secret(visit->session_cookie);
+}
+
 static int find_session(struct visit *visit)
 {
 	int result = user_auth_find_session(visit->admin->service, visit->session_cookie, visit->arena,
 	                                    &visit->session, visit->error);
 	visit->signed_in = !result;
-	if (result == ERR_NOT_FOUND) {
+	visit->is_sign_out = may_sign_out(visit, result);
+	if (result == ERR_NOT_FOUND || visit->is_sign_out) {
 		error_clear(visit->error);
 		result = OK;
 	}
@@ -169,7 +178,8 @@ int visit_check_form(struct visit *visit)
 	struct slice token = fields_get(&visit->form, "token");
 	/* Anyone can obtain a browser cookie with its token and might plant both. If there is a
 	 * session, only its own token is accepted. */
-	struct slice cookie = visit->signed_in ? visit->session_cookie : visit->browser_cookie;
+	bool of_session = visit->signed_in || visit->is_sign_out;
+	struct slice cookie = of_session ? visit->session_cookie : visit->browser_cookie;
 	return user_auth_check_form_token(cookie, token)
 	           ? OK
 	           : error_set(error, ERR_FORBIDDEN, MSG_CONSOLE_TOKEN, NULL);

@@ -27,8 +27,9 @@ struct visit {
 	struct slice known_cookie;       /* kept from an earlier sign-in, as sent by the browser */
 	/* path to continue at after a sign-in, with the entered values */
 	struct slice again;
-	bool signed_in; /* `session` is valid */
-	bool stranger;  /* the session was not checked, or the check failed */
+	bool signed_in;   /* `session` is valid */
+	bool stranger;    /* the session was not checked, or the check failed */
+	bool is_sign_out; /* of a session that could not be checked */
 	struct session_view session;
 	const struct console_page *page; /* page of the request or of its form; NULL: none */
 	const struct fields *typed;      /* values shown in the page's forms; NULL: none */

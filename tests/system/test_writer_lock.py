@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from client import eventually
+from console import new_visitor
 from fleet import Fleet
 from postgres import programs
 from program import Refused
@@ -83,3 +84,18 @@ def test_an_urgent_commit_that_does_not_end_stops_no_other(fleet):
 
 def account_of(channel):
     return f"SELECT account FROM accounts WHERE account_id = '{channel.account_id}'"
+
+
+def test_a_user_signs_out_without_the_account(fleet):
+    """The session is not of an account, whose server may hang."""
+    (node,) = fleet.nodes
+    visitor = new_visitor(node, fleet.new_account())
+    visitor.get("/console/sessions")
+    holder = fleet.cluster.primary.session("BEGIN; LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE;\n", fleet.database)
+    try:
+        eventually(lambda: fleet.number("SELECT count(*) FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock' "
+                                        "AND relation = 'accounts'::regclass"), "it is locked")
+        assert visitor.send("/console/leave").status == 303
+    finally:
+        holder.communicate("ROLLBACK;\n")
+    assert visitor.get("/console/").location == "/console/sign-in"
