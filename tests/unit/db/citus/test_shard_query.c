@@ -14,7 +14,7 @@ static bool stepped[KINDS];
 static const char *answer; /* to the query */
 static char question[1024];
 static int64_t last_wait_us;
-static const bool *here;   /* for each wait for the answer to a query or a connection attempt */
+static const bool *here; /* for each wait for the answer to a query or a connection attempt */
 
 struct pg_connection *__wrap_pg_make_connection(struct pg_db *db, enum pg_use use);
 void __wrap_pg_free_connection(struct pg_connection *connection);
