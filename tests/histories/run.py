@@ -7,7 +7,7 @@ import time
 import closing
 import closing_accounts
 import faults
-from history import Fault, History, Operation
+from history import FOREVER, NO_ANSWER, Fault, History, Operation
 from operations import Client, Interface
 
 RUN_SECONDS = 90  # after which clients are stopped
@@ -127,6 +127,14 @@ class Run:
             if client.is_alive():
                 raise Broken(f"{client.name} hangs")
 
+    def discard_answers(self):
+        """Takes what was answered while the power was being cut as not answered: the processes end a moment after
+        their disk has forgotten."""
+        for start, end in self.world.facts.get("cuts", ()):
+            for one in self.operations:
+                if one.invoked <= end and start <= one.completed < FOREVER:
+                    one.status, one.completed, one.answer, one.headers = NO_ANSWER, FOREVER, None, {}
+
     def deliveries(self):
         return [{"receiver": number, "arrived": delivery.arrived, "at": delivery.at - self._start,
                  "status": delivery.status, "path": delivery.path, "record": delivery.record,
@@ -150,6 +158,7 @@ class Run:
             self.setup()
             self.run_clients()
             self.world.heal()
+            self.discard_answers()
             unresolved = closing.read(self)
             self.world.watched = False
             self.world.stop()

@@ -145,11 +145,12 @@ class World(Supervision):
     def cut_power(self, percent, seed):
         """Everything ends, and of what was not synced so much is there. Where the disk does not forget, it only
         ends."""
-        running = [node.process for node in self.nodes if node.process]
+        running, start = [node.process for node in self.nodes if node.process], self.clock()
         if hasattr(self.disk, "cut"):
             self.disk.cut(percent, seed, running)
         for node in self.nodes:
             node.kill()
+        self.facts.setdefault("cuts", []).append([start, self.clock()])
 
     def full_limit(self, process, kind):
         """Returns a limit of a process before any fault lowered it."""
