@@ -84,16 +84,20 @@ class Link:
             while data := source.recv(CHUNK):
                 if self.delay:
                     time.sleep(self.delay)
-                with self.changed:
-                    self.changed.wait_for(lambda: not self.stalled or self.closed)
+                self.await_end_of_stall()
                 target.sendall(data)
+        self.await_end_of_stall()
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
+
+    def await_end_of_stall(self):
+        with self.changed:
+            self.changed.wait_for(lambda: not self.stalled or self.closed)
 
     # ---- failures ----
 
     def stall(self):
-        """Forwards nothing; connections are accepted and stay open."""
+        """Forwards nothing, no end of a stream either; connections are accepted and stay open."""
         with self.changed:
             self.stalled = True
 
