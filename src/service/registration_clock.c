@@ -100,7 +100,8 @@ bool service_watch_clock(struct service *service)
 
 bool service_log_clock_refusal(struct service *service, const struct registration *refused)
 {
-	if (service_watch_clock(service) || clock_start_refusal_us(service))
+	/* The clock may have been accepted or refused since the batch was decided. */
+	if (service_watch_clock(service) || !refused->chain_is_ahead)
 		return false;
 	int64_t now_us = clock_boot_us();
 	int64_t logged_us = atomic_load(&service->clock_watch.logged_behind_us);

@@ -12,8 +12,8 @@ struct ledger_clock service_clock(struct service *service);
 /* Returns ERR_CLOCK if seal.strict_clock is set and the clock is not synchronized. Does not access
  * the store. Logs each change once. */
 int service_clock_synchronized(struct service *service, struct error *error) MUST_CHECK;
-/* Logs a refused registration, at a limited rate. Returns true if the cause is its chain, which is
- * ahead of a correct clock. */
+/* Logs a registration that was refused with ERR_CLOCK, at a limited rate. Returns true if the cause
+ * is its chain, which was ahead of an accepted clock when the batch was decided. */
 bool service_log_clock_refusal(struct service *service, const struct registration *refused);
 
 #endif

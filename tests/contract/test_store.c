@@ -349,6 +349,27 @@ static int64_t received_at(struct fixture *fixture, const char *ref, int64_t now
 	return item.event->received_at_us;
 }
 
+TEST_CASE_ON(a_refusal_because_of_the_clock_has_its_cause, struct fixture *fixture)
+{
+	(void)received_at(fixture, "a", NOW + 1000);
+	for (int cause = 0; cause < 3; cause++) {
+		struct registration item = item_make(fixture, &fixture->channel, MODE_LIVE, "b");
+		struct registration *list[] = {&item};
+		struct registration_batch batch = {
+			.items = list,
+			.count = 1,
+			.clock = {.now_us = NOW,
+		              .bound_us = 10,
+		              .refused_for_us = cause == 1,
+		              .ahead_us = cause == 2 ? 11 : 0},
+		};
+		assert_int_equal(store_register_batch(fixture->sample.store, 0, &batch, NULL), OK);
+		assert_int_equal(item.result, ERR_CLOCK);
+		assert_int_equal(item.chain_is_ahead, cause == 0);
+	}
+	assert_int_equal(assert_clean(fixture).events, 1);
+}
+
 TEST_CASE_ON(nothing_is_received_in_a_closed_range, struct fixture *fixture)
 {
 	struct ledger_clock clock = {.now_us = NOW + 1000, .bound_us = 10};

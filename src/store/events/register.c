@@ -91,6 +91,7 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 	assert(request->original >= 1 || (!request->replayed && request->result != ERR_CONFLICT));
 	given->result = request->result;
 	given->replayed = request->replayed;
+	given->chain_is_ahead = request->result == ERR_CLOCK && !ledger_clock_is_refused(&batch->clock);
 	error_clear(&given->error);
 	given->error.code = request->result;
 	if (request->result == ERR_TEST_QUOTA)

@@ -58,11 +58,13 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 			result = seen.failure;
 	for (size_t i = 0; i < batch->count && !result; i++) {
 		struct registration *item = batch->items[i];
-		bool refused = batch->clock.ahead_us > batch->clock.bound_us || item->chain == seen.behind;
+		bool clock_refused = ledger_clock_is_refused(&batch->clock);
+		bool refused = clock_refused || item->chain == seen.behind;
 		bool last = i > 0 && i + 1 == batch->count;
 		if (last && seen.fault == UNDECIDED)
 			break;
 		item->result = refused && item->chain % 2 == MODE_LIVE ? ERR_CLOCK : OK;
+		item->chain_is_ahead = item->result && !clock_refused;
 		if (!item->result && !(last && seen.fault == WITHOUT_EVENT))
 			item->event = &registered;
 	}
@@ -451,6 +453,26 @@ static size_t refusals_of(struct fixture *fixture, size_t count, bool *ret_of_ch
 	registrar_read_gauges(fixture->service.registrar, &gauges);
 	*ret_of_chains = gauges.clock_refuses;
 	return seen.refused - refused;
+}
+
+/* The batch was decided while the clock was compared; the comparison ends before its answers. */
+TEST_CASE(a_refusal_is_logged_by_the_clock_of_its_batch)
+{
+	struct fixture *fixture = start(false);
+	struct gauges gauges;
+	seen.alarms = 0;
+	atomic_store(&fixture->service.comparison.state, CLOCK_COMPARING);
+	close_gate(true);
+	submit_to(fixture, 1, 4);
+	wait_until(&seen.begun, 1);
+	atomic_store(&fixture->service.comparison.state, CLOCK_COMPARED);
+	close_gate(false);
+	wait_until(&seen.done, 1);
+	assert_int_equal(fixture->items[0].registration.result, ERR_CLOCK);
+	registrar_read_gauges(fixture->service.registrar, &gauges);
+	assert_false(gauges.clock_refuses);
+	assert_int_equal(seen.alarms, 0);
+	end(fixture);
 }
 
 /* One alarm when it begins, however many are refused. */

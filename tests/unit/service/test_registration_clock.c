@@ -191,7 +191,7 @@ TEST_CASE(the_log_is_told_of_each_change_once)
 
 TEST_CASE(a_chain_that_is_ahead_is_told_once_a_minute)
 {
-	struct registration refused = {.account = 12, .chain = 34};
+	struct registration refused = {.account = 12, .chain = 34, .chain_is_ahead = true};
 	assert_true(service_log_clock_refusal(&service, &refused));
 	expect_logged(1, LOG_ERROR, "clock_behind_chain", "account=12 chain=34 ");
 	world.boot_us += 60 * SECOND - 1;
@@ -211,6 +211,14 @@ TEST_CASE(a_clock_that_is_ahead_is_no_chains_fault)
 		assert_false(service_log_clock_refusal(&service, &refused));
 		expect_logged(1, LOG_ERROR, "clock_rejected", "ahead of");
 	}
+}
+
+/* The clock was refused when the batch was decided, and is accepted now. */
+TEST_CASE(a_clock_that_was_refused_is_no_chains_fault)
+{
+	struct registration refused = {.account = 12, .chain = 34};
+	assert_false(service_log_clock_refusal(&service, &refused));
+	assert_int_equal(logged.count, 0);
 }
 
 TEST_MAIN_EACH(set_up, NULL)
