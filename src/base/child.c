@@ -30,7 +30,7 @@ static int add_files(const struct child *child, posix_spawn_file_actions_t *acti
 	return failed;
 }
 
-static int spawn(const struct child *child, pid_t *ret_id, struct error *error)
+int child_start(const struct child *child, pid_t *ret_id, struct error *error)
 {
 	static char *const environment[] = {NULL};
 	posix_spawn_file_actions_t actions;
@@ -53,12 +53,13 @@ static int spawn(const struct child *child, pid_t *ret_id, struct error *error)
 		                     child->words, environment);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
-	return failed ? error_cause(error, ERR_UNAVAILABLE, "starting the %s: %s", child->words[0],
-	                            strerror(failed))
+	bool lacks_memory = failed == ENOMEM || failed == EAGAIN;
+	return failed ? error_cause(error, lacks_memory ? ERR_NO_MEMORY : ERR_UNAVAILABLE,
+	                            "starting the %s: %s", child->words[0], strerror(failed))
 	              : OK;
 }
 
-static int wait_for(const struct child *child, pid_t id, struct error *error)
+int child_await(const struct child *child, pid_t id, struct error *error)
 {
 	int64_t deadline_us = clock_monotonic_us() + child->timeout_ms * INT64_C(1000);
 	struct pollfd ended = {.fd = pidfd_open(id, 0), .events = POLLIN};
@@ -91,8 +92,8 @@ static int wait_for(const struct child *child, pid_t id, struct error *error)
 int child_run(const struct child *child, struct error *error)
 {
 	pid_t id;
-	int result = spawn(child, &id, error);
-	return result ? result : wait_for(child, id, error);
+	int result = child_start(child, &id, error);
+	return result ? result : child_await(child, id, error);
 }
 
 int child_bound(const struct child_bounds *bounds, struct error *error)

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -25,6 +26,9 @@ struct child {
  * timed out. ERR_NO_MEMORY. Any thread may call. */
 #define CHILD_FAILED 1
 int child_run(const struct child *child, struct error *error) MUST_CHECK;
+/* The two steps of child_run. A started child must be waited for. */
+int child_start(const struct child *child, pid_t *ret_id, struct error *error) MUST_CHECK;
+int child_await(const struct child *child, pid_t id, struct error *error) MUST_CHECK;
 
 /* Opens a helper program: `name` in the directory of this program, as in a build tree, or else the
  * `installed` path. No environment variable changes the choice. ERR_UNAVAILABLE. */

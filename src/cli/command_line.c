@@ -201,12 +201,17 @@ static void name_field(const void *context, const char *name, enum language lang
 	command_label(&flag, word);
 }
 
+const char *command_message(const struct error *error)
+{
+	bool is_general = error->code == ERR_INTERNAL && !*error->english;
+	return is_general ? "An internal error occurred." : error_message(error, LANGUAGE_ENGLISH);
+}
+
 int command_fail(const struct command_line *line, const struct error *error)
 {
 	struct error named = *error;
 	error_name_fields(&named, name_field, admin_find(slice_of(line->command)));
-	print_error(line, error_code_text(error->code), error_message(&named, LANGUAGE_ENGLISH),
-	            error->cause);
+	print_error(line, error_code_text(error->code), command_message(&named), error->cause);
 	return error_exit_code(error->code);
 }
 

@@ -142,7 +142,7 @@ struct logged {
 static void log_refusal(void *context, bool warning, const char *setting, const struct error *error)
 {
 	const struct logged *logged = context;
-	const char *message = error_message(error, LANGUAGE_ENGLISH);
+	const char *message = command_message(error);
 	bool same = strcmp(message, logged->message) == 0 &&
 	            (!*error->cause || strcmp(error->cause, logged->cause) == 0);
 	if (!warning && !same)
@@ -153,9 +153,10 @@ static void log_refusal(void *context, bool warning, const char *setting, const 
 /* The keys are not retried after an attempt to open them: a PKCS#11 token locks after several
  * wrong PINs. */
 static int report_start_failure(const struct settings *settings, struct node *node, bool keys_tried,
-                                int result, const struct error *error)
+                                int result, struct error *error)
 {
-	struct logged logged = {error_message(error, LANGUAGE_ENGLISH), error->cause};
+	error->code = result; /* a lack of memory may have no details */
+	struct logged logged = {command_message(error), error->cause};
 	log_error("start_failed", "message", logged.message, "cause", logged.cause);
 	node_close(node);
 	struct node_keys keys = {0};

@@ -22,6 +22,7 @@ struct drawing {
 	int timeout_ms;
 	int error_read_end; /* read end of the pipe for the error */
 	int error_write_end;
+	bool started; /* the program was executed */
 };
 
 /* Makes the file of the facts. `written` is the result of encoding them into `wire`. */
@@ -85,13 +86,16 @@ static int run(const struct renderer *renderer, struct drawing *drawing, struct 
 {
 	char *const words[] = {"renderer", RENDERER_IDENTITY, NULL};
 	int result = open_pipe(drawing, error);
+	const struct child child = {renderer->program,
+	                            words,
+	                            {drawing->facts, drawing->report, drawing->error_write_end},
+	                            drawing->timeout_ms};
+	pid_t id;
 	if (!result)
-		result =
-			child_run(&(struct child){renderer->program,
-		                              words,
-		                              {drawing->facts, drawing->report, drawing->error_write_end},
-		                              drawing->timeout_ms},
-		              error);
+		result = child_start(&child, &id, error);
+	drawing->started = !result;
+	if (!result)
+		result = child_await(&child, id, error);
 	if (result == CHILD_FAILED)
 		result = read_failure(drawing->error_read_end, error);
 	descriptor_close(&drawing->error_read_end);
@@ -150,7 +154,7 @@ void renderer_close(struct renderer *renderer)
 	renderer->program = -1;
 }
 
-int renderer_check(const struct renderer *renderer, struct error *error)
+int renderer_check(const struct renderer *renderer, bool *ret_started, struct error *error)
 {
 	struct drawing drawing = begin(renderer);
 	drawing.facts = memfd_create("no facts", MFD_CLOEXEC);
@@ -160,30 +164,40 @@ int renderer_check(const struct renderer *renderer, struct error *error)
 	                 : error_cause(error, ERR_NO_MEMORY, "memfd_create: %s", strerror(errno));
 	descriptor_close(&drawing.facts);
 	descriptor_close(&drawing.report);
+	*ret_started = drawing.started;
 	return result;
+}
+
+/* Advises to install the program only if it could not be executed or reported an error itself; a
+ * signal, a time-out or a lack of memory has another cause. */
+static int explain(const char *path, int result, bool started, const struct error *cause,
+                   struct error *error)
+{
+	const size_t prefix = sizeof CAUSE_PREFIX - 1;
+	const bool reported = strncmp(cause->cause, CAUSE_PREFIX, prefix) == 0;
+	if (reported && result == ERR_IO) /* the renderer works, but files are missing */
+		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_MISSES, cause->cause + prefix, NULL);
+	const bool is_unusable =
+		reported ? result != ERR_NO_MEMORY : result == ERR_UNAVAILABLE && !started;
+	return error_set(error, ERR_UNAVAILABLE,
+	                 is_unusable ? MSG_RENDERER_UNUSABLE : MSG_RENDERER_FAILED, path,
+	                 error_reason(cause, result), NULL);
 }
 
 int renderer_find(struct renderer *ret_renderer, struct error *error)
 {
 	char path[CHILD_PATH_MAX];
 	struct error local = {0};
+	bool started = false;
 	int result = child_find(RENDERER_NAME, RENDERER_INSTALLED, path, error);
 	if (result)
 		return result;
 	result = renderer_open(path, ret_renderer, &local);
 	if (result)
-		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_UNUSABLE, path, local.cause, NULL);
-	result = renderer_check(ret_renderer, &local);
-	if (result)
-		renderer_close(ret_renderer);
-	if (result == ERR_IO) /* the renderer works, but files are missing */
-		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_MISSES,
-		                 local.cause +
-		                     (strncmp(local.cause, CAUSE_PREFIX, sizeof CAUSE_PREFIX - 1) == 0
-		                          ? sizeof CAUSE_PREFIX - 1
-		                          : 0),
-		                 NULL);
-	if (result)
-		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_UNUSABLE, path, local.cause, NULL);
-	return OK;
+		return explain(path, result, started, &local, error);
+	result = renderer_check(ret_renderer, &started, &local);
+	if (!result)
+		return OK;
+	renderer_close(ret_renderer);
+	return explain(path, result, started, &local, error);
 }

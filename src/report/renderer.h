@@ -32,9 +32,10 @@ int renderer_find(struct renderer *ret_renderer, struct error *error) MUST_CHECK
 
 /* Opens the renderer at `path` without starting it. Returns 0 or ERR_UNAVAILABLE. */
 int renderer_open(const char *path, struct renderer *ret_renderer, struct error *error) MUST_CHECK;
-/* Starts it without drawing. Returns ERR_UNAVAILABLE or ERR_INTERNAL as renderer_draw does, or
- * ERR_IO if files that a report needs are not installed. */
-int renderer_check(const struct renderer *renderer, struct error *error) MUST_CHECK;
+/* Starts it without drawing, and gets whether it was executed. Returns ERR_UNAVAILABLE or
+ * ERR_INTERNAL as renderer_draw does, or ERR_IO if files that a report needs are not installed. */
+int renderer_check(const struct renderer *renderer, bool *ret_started, struct error *error)
+	MUST_CHECK;
 void renderer_close(struct renderer *renderer);
 
 /* Writes the unsigned report to `path`, which is created or replaced, and removed on failure.

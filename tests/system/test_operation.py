@@ -19,7 +19,7 @@ import stores
 
 from client import (BINARY, CHANNEL, CONFIG, TIME, Client, Refused, Service, eventually, free_port,
                     run)
-from program import PATIENCE, STOP_PATIENCE, copy_keys
+from program import PATIENCE, STOP_PATIENCE, copy_keys, sanitized
 
 pytestmark = pytest.mark.both_stores
 
@@ -538,14 +538,35 @@ def test_a_renderer_that_does_not_start_is_told_at_the_start(tmp_path, command):
                               timeout=60, check=False)
     if command == "serve":
         assert start("init").returncode == 0
-    renderer.write_text("#!/bin/sh\nprintf -- '-16 libpango is gone' >&2\nexit 1\n",
-                        encoding="ascii")
-    done = start(command)
-    assert done.returncode == 2
-    assert f"The report renderer {renderer} is not usable: renderer: libpango is gone" in done.stderr
+    install = "Install it from the same package"
+    for script, expected, is_unusable in (
+            ("#!/bin/sh\nprintf -- '-16 libpango is gone' >&2\nexit 1\n",
+             "is not usable: renderer: libpango is gone", True),
+            ("#!/bin/sh\nkill -9 $$\n", "failed: the renderer was ended by signal 9", False),
+            ("no program", "is not usable: starting the renderer: Exec format error", True)):
+        renderer.write_text(script, encoding="ascii")
+        done = start(command)
+        assert done.returncode == 2
+        assert f"The report renderer {renderer} {expected}" in done.stderr
+        assert (install in done.stderr) == is_unusable
     # What draws nothing needs none.
     assert subprocess.run([program, "config", "print"], capture_output=True,
                           check=False).returncode == 0
+
+
+@pytest.mark.skipif(sanitized(), reason="a sanitizer reserves address space")
+def test_a_start_without_memory_says_so(tmp_path):
+    words = ["--set", "tsa.url=embedded:", "--data", tmp_path / "data", "--set", "service.listen=127.0.0.1:0"]
+    subprocess.run([BINARY, "init", *words], capture_output=True, timeout=60, check=True)
+    told = ""
+    for mebibytes in range(28, 64, 4):  # where parts of the start fail
+        limit = mebibytes << 20
+        done = subprocess.run(["prlimit", f"--as={limit}:{limit}", BINARY, "serve", *words], capture_output=True,
+                              text=True, timeout=60, check=False)
+        assert done.returncode != 0
+        told += done.stderr
+    assert '"message":"Out of memory."' in told
+    assert "incident" not in told
 
 
 def test_only_the_renderer_loads_what_draws_and_it_loads_no_network():

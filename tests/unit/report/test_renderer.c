@@ -89,7 +89,8 @@ static void expect(struct renderer renderer, int result, const char *cause)
 static void expect_checked(struct renderer renderer, int result, const char *cause)
 {
 	struct error error = {0};
-	assert_int_equal(renderer_check(&renderer, &error), result);
+	bool started;
+	assert_int_equal(renderer_check(&renderer, &started, &error), result);
 	renderer_close(&renderer);
 	if (!strstr(error.cause, cause))
 		fail_msg("%s", error.cause);
