@@ -14,6 +14,9 @@
 
 #define SEAL_LATE_ROUNDS 5 /* sealing is late after this number of intervals */
 #define SEAL_LATE_MIN_US (10 * US_PER_SECOND)
+#define WRITE_LATE_US                                                                              \
+	(10 * US_PER_SECOND) /* a batch is late after store.commit_timeout and this                    \
+	                      */
 #define SPACE_MIN_BYTES ((int64_t)1 << 20)
 #define MIB ((int64_t)1 << 20)
 #define LOGGED_MAX ((size_t)64 * 1024)
@@ -102,6 +105,19 @@ static void find_in_stores(const struct stores_state *stores, struct readiness *
 	if (stores->content)
 		find(ret, CONCERN_CONTENT, false, "", "%s",
 		     error_reason(&stores->content_error, stores->content));
+}
+
+/* Registrations that wait for the batch are answered 503 at their deadline. The node stays ready,
+ * because its other sequencers may work. */
+static void find_in_registration(const struct service *service, const struct stores_state *stores,
+                                 const struct gauges *gauges, struct readiness *ret)
+{
+	/* Not reported in addition to a finding about the store itself. */
+	if (!stores->store &&
+	    gauges->writing_us > service->settings->store_commit_timeout + WRITE_LATE_US)
+		find(ret, CONCERN_REGISTRATION, false, "",
+		     "the store has not written a batch of registrations for %lld s",
+		     (long long)(gauges->writing_us / US_PER_SECOND));
 }
 
 static void find_in_clock(const struct service *service, struct readiness *ret)
@@ -304,6 +320,7 @@ void readiness_read(struct service *service, const struct stores_state *stores,
 	ret->ready = true;
 	ret->count = 0;
 	find_in_stores(stores, ret);
+	find_in_registration(service, stores, &gauges, ret);
 	find_in_clock(service, ret);
 	find_read_only(service, ret);
 	find_in_sealing(service, &seen, ret);

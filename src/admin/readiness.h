@@ -7,8 +7,9 @@
 
 /* Kinds of findings. There may be several findings of one kind. The names are labels of metrics. */
 #define CONCERNS                                                                                   \
-	CONCERN(STORE, "store") /* cannot acknowledge */                                               \
-	CONCERN(SPACE, "space") /* the store's disk is full */                                         \
+	CONCERN(STORE, "store")               /* cannot acknowledge */                                 \
+	CONCERN(REGISTRATION, "registration") /* a batch has been written for too long */              \
+	CONCERN(SPACE, "space")               /* the store's disk is full */                           \
 	CONCERN(CLOCK, "clock")                                                                        \
 	CONCERN(QUIET, "quiet")     /* read-only copy */                                               \
 	CONCERN(SIGNER, "signer")   /* signing process */                                              \

@@ -74,7 +74,7 @@ void registrar_read_gauges(struct registrar *registrar, struct gauges *ret)
 {
 	int64_t refused_at_us = atomic_load(&registrar->clock_refused_at_us);
 	ret->clock_refuses = refused_at_us && clock_monotonic_us() - refused_at_us < CLOCK_REFUSES_US;
-	ret->queue_length = 0;
+	ret->queue_length = ret->writing_us = 0;
 	ret->registration_chains_quarantined = 0;
 	for (unsigned i = 0; i < registrar->started; i++) {
 		struct sequencer *sequencer = &registrar->sequencers[i];
@@ -83,5 +83,9 @@ void registrar_read_gauges(struct registrar *registrar, struct gauges *ret)
 		ret->registration_chains_quarantined +=
 			quarantine_count_recent(&sequencer->quarantine, clock_monotonic_us());
 		pthread_mutex_unlock(&sequencer->mutex);
+		int64_t since_us = atomic_load(&sequencer->writing_since_us);
+		int64_t writing_us = since_us ? clock_monotonic_us() - since_us : 0;
+		if (ret->writing_us < writing_us)
+			ret->writing_us = writing_us;
 	}
 }

@@ -29,6 +29,8 @@ struct sequencer {
 	bool due; /* the waiting registrations are ready as a batch; implies that there are some */
 	struct quarantine quarantine; /* quarantined chains, which get separate batches; modified by the
 	                                 thread only */
+	atomic_int_fast64_t writing_since_us; /* start of the current attempt to write a batch,
+	                                         monotonic; 0: none. Any thread */
 	/* The current batch, used by the thread only. */
 	size_t count;
 	struct pending_registration *taken[BATCH_MAX];

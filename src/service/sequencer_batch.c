@@ -7,6 +7,16 @@
 #include "base/log.h"
 #include "service/registration_clock.h"
 
+static int write_batch(struct sequencer *sequencer, struct registration_batch *batch,
+                       struct error *error)
+{
+	atomic_store(&sequencer->writing_since_us, clock_monotonic_us());
+	int result =
+		store_register_batch(sequencer->registrar->service->store, sequencer->number, batch, error);
+	atomic_store(&sequencer->writing_since_us, 0);
+	return result;
+}
+
 /* ---- a batch that failed ---- */
 
 static void give_failure(struct registration **items, size_t count, int result,
@@ -130,7 +140,7 @@ static void retry_in_halves(struct sequencer *sequencer, struct registration **i
 			.stored_max = service->settings->account_stored_bytes,
 		};
 		struct error cause = {0};
-		int tried = store_register_batch(service->store, sequencer->number, &batch, &cause);
+		int tried = write_batch(sequencer, &batch, &cause);
 		if (tried)
 			retry_in_halves(sequencer, batch.items, batch.count, tried, &cause);
 	}
@@ -200,7 +210,7 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 		.grow = sequencer_grow_batch,
 		.context = sequencer,
 	};
-	int result = store_register_batch(store, sequencer->number, &batch, &error);
+	int result = write_batch(sequencer, &batch, &error);
 	atomic_fetch_add_explicit(&registrar->service->counters.batches, 1, memory_order_relaxed);
 	note_space(registrar->service, result);
 	if (!result) {

@@ -219,6 +219,7 @@ struct gauges {
 #define GAUGE(member, name, type, unit, help) int64_t member;
 #include "service/metrics.def"
 	bool clock_refuses; /* registrations were refused because of a chain within the last minute */
+	int64_t writing_us; /* age of the oldest batch that a sequencer is writing; 0: none */
 };
 
 #endif

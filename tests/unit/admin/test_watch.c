@@ -18,6 +18,7 @@ static struct {
 	int store;   /* its answer */
 	int statvfs; /* errno */
 	int64_t failed_boot_us;
+	int64_t writing_us;
 } world;
 static struct settings settings;
 static struct service service;
@@ -116,6 +117,7 @@ bool __wrap_authorities_get_health(struct authorities *authorities, size_t index
 
 void __wrap_registrar_read_gauges(struct registrar *registrar, struct gauges *ret)
 {
+	ret->writing_us = world.writing_us;
 }
 
 int __wrap_service_clock_ready(const struct service *asked, struct error *error)
@@ -255,6 +257,24 @@ TEST_CASE(an_authority_that_is_not_asked_any_more_does_not_fail_for_ever)
 	assert_false(watched.fails);
 	assert_null(found(CONCERN_AUTHORITY, "tsa.example"));
 	service.authorities = NULL;
+}
+
+TEST_CASE(a_batch_that_is_not_written_is_reported)
+{
+	settings.store_commit_timeout = 5 * US_PER_SECOND;
+	world.writing_us = 15 * US_PER_SECOND;
+	assert_null(found(CONCERN_REGISTRATION, ""));
+	world.writing_us++;
+	const char *text = found(CONCERN_REGISTRATION, "");
+	assert_non_null(text);
+	assert_non_null(strstr(text, "for 15 s"));
+	static struct readiness readiness;
+	struct stores_state stores = {0};
+	readiness_read(&service, &stores, &readiness);
+	assert_true(readiness.ready);
+	stores.store = ERR_UNAVAILABLE; /* reported as such */
+	readiness_read(&service, &stores, &readiness);
+	assert_int_equal(readiness_count(&readiness, CONCERN_REGISTRATION), 0);
 }
 
 TEST_MAIN_EACH(set_up, tear_down)

@@ -475,6 +475,26 @@ TEST_CASE(a_refusal_is_logged_by_the_clock_of_its_batch)
 	end(fixture);
 }
 
+TEST_CASE(a_batch_that_is_being_written_has_an_age)
+{
+	struct fixture *fixture = start(false);
+	struct gauges gauges;
+	registrar_read_gauges(fixture->service.registrar, &gauges);
+	assert_int_equal(gauges.writing_us, 0);
+	close_gate(true);
+	int64_t begun_us = clock_monotonic_us();
+	submit(fixture, 1);
+	wait_until(&seen.begun, 1);
+	usleep(1000);
+	registrar_read_gauges(fixture->service.registrar, &gauges);
+	assert_in_range(gauges.writing_us, 1000, clock_monotonic_us() - begun_us);
+	close_gate(false);
+	wait_until(&seen.done, 1);
+	registrar_read_gauges(fixture->service.registrar, &gauges);
+	assert_int_equal(gauges.writing_us, 0);
+	end(fixture);
+}
+
 /* One alarm when it begins, however many are refused. */
 TEST_CASE(of_the_clock_the_log_hears_once)
 {
