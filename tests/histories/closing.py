@@ -1,6 +1,7 @@
 """What a run reads in the end, when all faults are over and all clients have finished: requests without an answer
 are repeated until they have one, and everything that the service holds is read."""
 
+import dataclasses
 import gzip
 import json
 import os
@@ -104,12 +105,13 @@ class Closing:
         completed, seen, keys = [], set(), dict(self.keys())
         asked = self.run.operations[:]
         for one in [one for one in asked if one.good and one.kind in ("certify", "certification request")]:
-            name = one.answer["certification_id"]
-            if name in seen or "chain" not in one.arguments:
+            name, given = one.answer["certification_id"], one.arguments
+            chain = given["chain"] if one.kind == "certify" else f"{given['channel']}/{given['mode']}"
+            if name in seen or chain not in keys:
                 continue
             seen.add(name)
-            self.run.results[-one.number] = one
-            done = self.ended(-one.number, keys.get(one.arguments["chain"], one.arguments["key"]))
+            self.run.results[-one.number] = dataclasses.replace(one, arguments={**given, "chain": chain})
+            done = self.ended(-one.number, keys[chain])
             if done and done.good and done.answer["status"] == "completed":
                 completed.append(done)
         for one in self.random.sample(completed, min(VERIFIED, len(completed))):
@@ -117,6 +119,8 @@ class Closing:
             for name in ("es", "en", *(part["name"] for part in one.answer["content_parts"])):
                 self.until_answered({"op": "download", "of": -one.number, "file": name})
             self.read_archive(one)
+            for name in ("code", "es", "evidence"):
+                self.until_answered({"op": "verify", "of": -one.number, "by": name})
 
     def read_archive(self, certification):
         """Downloads the archive and records what it states, and the verdict of the verifier."""

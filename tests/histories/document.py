@@ -3,6 +3,7 @@
 import pathlib
 
 import faults
+import faults_postgresql  # noqa: F401 - registers the faults
 import rules  # noqa: F401 - registers the rules
 import script
 from history import RULES

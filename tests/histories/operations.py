@@ -273,10 +273,43 @@ class Interface:
         name = first.answer["certification_id"]
         operation.arguments = {"certification_id": name, "of_chain": first.arguments["chain"]}
         self.ask(operation, "GET", "/certifications/" + name, step.get("key", first.arguments["key"]))
+        if operation.good and operation.answer["status"] == "completed":
+            self.run.completed[operation.answer["certification_id"]] = operation.answer
+
+    def completed(self, step):
+        """Returns the record of a certification that is completed. Reads it for `wait` seconds until it is."""
+        record, end = self.answer_of(step).answer, time.monotonic() + step.get("wait", 0)
+        if record["status"] == "completed":
+            return record
+        name, pause = record["certification_id"], 0.05
+        while name not in self.run.completed and time.monotonic() < end and not self.run.stopping:
+            time.sleep(pause)
+            pause *= 2
+            self.perform({"op": "certification", "of": step["of"]})
+        if name not in self.run.completed:
+            raise Skipped
+        return self.run.completed[name]
+
+    def verify(self, step, operation):
+        """Looks up the code of a certification, or the digest of a file, without a key."""
+        record = self.completed(step)
+        digests = {report["languages"][0]: report["sha256"] for report in record["reports"]}
+        digests["evidence"] = self.run.evidence.get(record["certification_id"])
+        if step["by"] == "code":
+            value = record["verification_code"]
+        else:
+            value = digests.get(step["by"])
+        if not value:
+            raise Skipped
+        operation.arguments = {"certification_id": record["certification_id"], "by": step["by"], "value": value}
+        query = urllib.parse.urlencode({"code" if step["by"] == "code" else "sha256": value})
+        answer = self.exchange(operation, "GET", "/verify?" + query, headers={"Accept": "application/json"})
+        if answer is not None:
+            operation.answer = json.loads(answer)
 
     def download(self, step, operation):
-        """A file of a certification that a certification step read as completed."""
-        record = self.answer_of(step).answer
+        """A file of a certification that is completed."""
+        record = self.completed(step)
         files = {"evidence": record.get("evidence_url"),
                  **{report["languages"][0]: report["url"] for report in record.get("reports", [])},
                  **{part["name"]: part["url"] for part in record.get("content_parts", [])}}
@@ -287,7 +320,10 @@ class Interface:
         operation.arguments = {"certification_id": record["certification_id"], "file": step["file"],
                                "sha256": digests.get(step["file"])}
         address = urllib.parse.urlsplit(files[step["file"]])
-        return self.take(operation, f"{address.path}?{address.query}")
+        content = self.take(operation, f"{address.path}?{address.query}")
+        if operation.good and step["file"] == "evidence":
+            self.run.evidence[record["certification_id"]] = operation.answer["sha256"]
+        return content
 
     # ---- operators ----
 

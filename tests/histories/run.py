@@ -31,6 +31,7 @@ class Run:
         self.results = {}  # of steps, by number
         self.operations, self.pages, self.known, self.faults = [], {}, {}, []
         self.begun = {}  # when each step began, by number
+        self.completed, self.evidence = {}, {}  # records of certifications and digests of their archives, by identifier
         self.stopping = False
         self._lock = threading.Lock()
         self._count = 0

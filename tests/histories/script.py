@@ -16,7 +16,7 @@ PAUSES = (0, 0, 0, 0.001, 0.005, 0.02, 0.1)
 WEIGHTS = {
     "register": 30, "repeat": 8, "contradict": 3, "race": 3, "get_event": 6, "get_content": 4, "trespass": 2,
     "list": 6, "list_next": 14, "certify_by_sequence": 1.5, "certify_by_time": 2.5, "certify_again": 1,
-    "certification": 8, "download": 4, "certifications": 2, "balance": 4, "channel": 1,
+    "certification": 8, "download": 4, "verify": 1.5, "certifications": 2, "balance": 4, "channel": 1,
     "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
     "twice": 3, **ACCOUNT_WEIGHTS,
 }
@@ -59,7 +59,7 @@ class Generator(AccountSteps):
         """Returns how often each kind of step is drawn: some kinds often, some hardly ever, so that the work of a run
         differs from that of the next. A run with many certifications takes long."""
         return {name: weight * self.random.choice((0.02, 0.3, 1, 1, 1 if name.startswith("certify") else 3))
-                for name, weight in WEIGHTS.items()} | {"register": WEIGHTS["register"]}
+                for name, weight in WEIGHTS.items()} | {name: WEIGHTS[name] for name in ("register", "undo")}
 
     def surroundings(self):
         """The disk of the data (disks.py), and services outside (services.py); 0 authorities: the embedded one."""
@@ -130,7 +130,7 @@ class Generator(AccountSteps):
         step["id"] = self.number("step")
         pause = self.random.choice(PAUSES)
         if pause:
-            step["pause"] = pause
+            step.setdefault("pause", pause)
         self.made.append(step)
         return step
 
@@ -184,20 +184,22 @@ class Generator(AccountSteps):
         modality = self.chains[first["key"].rsplit("/", 1)[0]]["modality"]
         return {"op": "contradict", "of": first["id"], "content": declarations.draw(self.random, modality)}
 
-    def get_event(self, _):
-        return self.referring("get_event", "register", "repeat")
+    def get_event(self, steps):
+        return self.referring(steps, "get_event", "register", "repeat")
 
-    def get_content(self, _):
-        return self.referring("get_content", "register", "repeat")
+    def get_content(self, steps):
+        return self.referring(steps, "get_content", "register", "repeat")
 
-    def referring(self, op, *ops, **more):
-        first = self.earlier(*ops)
+    def referring(self, steps, op, *ops, **more):
+        """Refers to an earlier step: most often of the same client, since that one is certainly over."""
+        first = self.earlier(*ops, of=steps if self.random.random() < 0.7 else None)
         return {"op": op, "of": first["id"], **more} if first else None
 
-    def trespass(self, _):
+    def trespass(self, steps):
         """Asks for what belongs to another chain."""
         op = self.random.choice(("get_event", "get_content", "certification"))
-        return self.referring(op, *(("certify",) if op == "certification" else ("register",)), key=self.some_key())
+        found = "certify" if op == "certification" else "register"
+        return self.referring(steps, op, found, key=self.some_key())
 
     def list(self, _):
         chosen, filters = self.random, {}
@@ -248,11 +250,16 @@ class Generator(AccountSteps):
             again["idempotency_key"] = first["idempotency_key"]
         return again
 
-    def certification(self, _):
-        return self.referring("certification", "certify")
+    def certification(self, steps):
+        return self.referring(steps, "certification", "certify")
 
-    def download(self, _):
-        return self.referring("download", "certification", file=self.random.choice(("es", "en", "evidence")))
+    def download(self, steps):
+        """Waits so many seconds for the certification to be completed."""
+        return self.referring(steps, "download", "certify", file=self.random.choice(("es", "en", "evidence")),
+                              wait=self.random.choice((0, 0.5, 3)))
+
+    def verify(self, steps):
+        return self.referring(steps, "verify", "certify", by=self.random.choice(("code", "es", "evidence")))
 
     def certifications(self, _):
         return {"op": "certifications", "key": self.some_key(), "limit": self.random.choice((1, 2, 50))}
@@ -284,8 +291,8 @@ class Generator(AccountSteps):
 
     def limit_create(self, _):
         chain = self.chain()
-        of = {"channel": {"$": chain.rsplit("/", 1)[0]}} if self.random.random() < 0.5 else \
-            {"key": {"$": self.some_key(chain)}}
+        of = {"channel": {"$": chain.rsplit("/", 1)[0]}} if chain.endswith("/test") or self.random.random() < 0.5 \
+            else {"key": {"$": self.some_key(chain)}}
         return self.command("limit create", f"limit{self.number('limit')}", **of, period=self.random.choice(
             ("day", "month")), max=self.random.choice((10, 40, 200)), action=self.random.choice(("warn", "block")))
 

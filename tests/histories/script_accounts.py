@@ -3,7 +3,7 @@ script.Generator."""
 
 # What a client does next, and how often, in addition to script.WEIGHTS.
 ACCOUNT_WEIGHTS = {
-    "undo": 5, "purchase_create": 1.5, "purchase_pay": 2, "purchase_again": 0.5, "purchase_cancel": 0.4,
+    "undo": 15, "purchase_create": 1.5, "purchase_pay": 2, "purchase_again": 0.5, "purchase_cancel": 0.4,
     "purchase_back": 0.8, "pack_create": 0.2, "pack_switch": 0.2, "topup_set": 0.4, "topup_switch": 0.4,
     "topup_spur": 0.4, "threshold_create": 0.4, "threshold_delete": 0.15, "limit_delete": 0.3, "credits_take": 0.6,
     "credits_revert": 0.2, "account_suspend": 0.15, "account_disable": 0.1, "channel_suspend": 0.2,
@@ -24,8 +24,9 @@ class AccountSteps:
     def shop(self):
         """The provider of payments, and packs for all accounts."""
         chosen = self.random
-        self.undos, self.endpoints = [], {}
+        self.undos = []  # [(steps of a client, a step that ends what one of them began)]
         self.sales, self.packs, self.topups = {}, [], set()
+        self.paid, self.deleted = [], set()  # names of sales and of endpoints
         if chosen.random() < 0.6:
             self.script["provider"] = {"behaviours": chosen.choices(BEHAVIOURS, k=chosen.choice((0, 5, 20))),
                                        "notices": chosen.choice(("send", "send", "twice"))}
@@ -51,9 +52,15 @@ class AccountSteps:
                  and "binds" in step and (account is None or step["arguments"].get("account") == {"$": account})]
         return self.random.choice(found) if found else None
 
-    def undo(self, _):
-        """Ends a suspension or the like."""
-        return self.undos.pop(0) if self.undos else None
+    def undo(self, steps):
+        """Ends a suspension or the like that the same client began. Most are short, since a suspended account does
+        nothing else; some are long enough to be in force at every node."""
+        found = next((one for one in self.undos if one[0] is steps), None)
+        if not found:
+            return None
+        self.undos.remove(found)
+        pause = self.random.choice((0, 0, 0.3, 2.5))
+        return {**found[1], "pause": pause} if pause else found[1]
 
     # ---- money ----
 
@@ -67,9 +74,9 @@ class AccountSteps:
     def some_pack(self, account):
         return self.random.choice([name for name, own in self.packs if own in ({}, {"account": {"$": account}})])
 
-    def pack_switch(self, _):
+    def pack_switch(self, steps):
         name = self.random.choice(self.packs)[0]
-        self.undos.append(self.command("pack offer", pack={"$": name}))
+        self.undos.append((steps, self.command("pack offer", pack={"$": name})))
         return self.command("pack withdraw", pack={"$": name})
 
     def purchase_create(self, _):
@@ -84,7 +91,10 @@ class AccountSteps:
             if sales else None
 
     def purchase_pay(self, _):
-        return self.of_sale("pay", last=3)
+        step = self.of_sale("pay", last=3)
+        if step:
+            self.paid.append(step["arguments"]["sale"]["$"])
+        return step
 
     def purchase_again(self, _):
         return self.of_sale("pay", "show", last=10)
@@ -93,7 +103,11 @@ class AccountSteps:
         return self.of_sale("cancel")
 
     def purchase_back(self, _):
-        return self.of_sale("refund", "revert")
+        """Gives a purchase back that was paid, most often."""
+        if not self.paid or self.random.random() < 0.2:
+            return self.of_sale("refund", "revert")
+        sale = self.paid.pop(self.random.randrange(len(self.paid)))
+        return self.command("purchase " + self.random.choice(("refund", "revert")), sale={"$": sale})
 
     def set_topup(self, account, threshold):
         self.topups.add(account)
@@ -103,11 +117,11 @@ class AccountSteps:
     def topup_set(self, _):
         return self.set_topup(self.some_account(), self.random.choice((1, 5, 20)))
 
-    def topup_switch(self, _):
+    def topup_switch(self, steps):
         account = self.some_account()
         if account not in self.topups:
             return None
-        self.undos.append(self.command("topup on", account={"$": account}))
+        self.undos.append((steps, self.command("topup on", account={"$": account})))
         return self.command("topup off", account={"$": account})
 
     def topup_spur(self, _):
@@ -149,25 +163,25 @@ class AccountSteps:
 
     # ---- states ----
 
-    def with_undo(self, words, back, **arguments):
-        self.undos.append(self.command(back, **arguments))
+    def with_undo(self, steps, words, back, **arguments):
+        self.undos.append((steps, self.command(back, **arguments)))
         return self.command(words, **arguments)
 
-    def account_suspend(self, _):
-        return self.with_undo("account suspend", "account resume", account={"$": self.some_account()})
+    def account_suspend(self, steps):
+        return self.with_undo(steps, "account suspend", "account resume", account={"$": self.some_account()})
 
-    def account_disable(self, _):
-        return self.with_undo("account disable", "account enable", account={"$": self.some_account()})
+    def account_disable(self, steps):
+        return self.with_undo(steps, "account disable", "account enable", account={"$": self.some_account()})
 
-    def channel_suspend(self, _):
-        return self.with_undo("channel suspend", "channel resume", channel={"$": self.chain().rsplit("/", 1)[0]})
+    def channel_suspend(self, steps):
+        return self.with_undo(steps, "channel suspend", "channel resume", channel={"$": self.chain().rsplit("/", 1)[0]})
 
-    def key_expire(self, _):
+    def key_expire(self, steps):
         keys = self.chains[self.chain()]["keys"]
         if len(keys) < 2:
             return None
         key = {"$": keys[self.random.randrange(len(keys) - 1)]}
-        self.undos.append(self.command("key expire", key=key, at="never"))
+        self.undos.append((steps, self.command("key expire", key=key, at="never")))
         return self.command("key expire", key=key, at=self.random.choice(("1s", "1s", "2s", "1h")))
 
     # ---- endpoints ----
@@ -186,7 +200,9 @@ class AccountSteps:
 
     def of_endpoint(self, words, **arguments):
         first = self.earlier_command("webhook create", account=self.some_account())
-        return self.command(words, endpoint={"$": first["binds"]}, **arguments) if first else None
+        if not first or (first["binds"] in self.deleted and self.random.random() < 0.9):
+            return None
+        return self.command(words, endpoint={"$": first["binds"]}, **arguments)
 
     def webhook_rotate(self, _):
         step = self.of_endpoint("webhook rotate", **({"end_previous": True} if self.random.random() < 0.5 else {}))
@@ -197,14 +213,17 @@ class AccountSteps:
             return self.of_endpoint("webhook update", types=self.random.choice(("all", *NOTICE_TYPES)))
         return self.of_endpoint("webhook update", url=self.receiver())
 
-    def webhook_disable(self, _):
+    def webhook_disable(self, steps):
         step = self.of_endpoint("webhook disable")
         if step:
-            self.undos.append(self.command("webhook enable", **step["arguments"]))
+            self.undos.append((steps, self.command("webhook enable", **step["arguments"])))
         return step
 
     def webhook_delete(self, _):
-        return self.of_endpoint("webhook delete")
+        step = self.of_endpoint("webhook delete")
+        if step:
+            self.deleted.add(step["arguments"]["endpoint"]["$"])
+        return step
 
     def webhook_test(self, _):
         return self.of_endpoint("webhook test")
