@@ -154,6 +154,10 @@ def lists_show_what_was_made(history):
         if not all(account.was_read(words) for account in by_id.values()):
             continue
         listed = {one[member]: one for account in by_id.values() for one in account.list(words)}
+        made = {one.answer[member] for one in history.of(create) if one.good}
+        if words != "purchase list" and all(one.good or one.refused for one in history.of(create)):
+            for name in listed.keys() - made:
+                yield f"{listed[name]}, which no command created"
         deletes = {}
         for one in history.of(delete) if delete else ():
             thing = next(one.arguments[kind] for kind in ("limit", "threshold", "endpoint") if kind in one.arguments)
@@ -171,6 +175,57 @@ def lists_show_what_was_made(history):
             for one in history.of("key revoke"):
                 if lasts(one) and listed.get(names.get(one.arguments["key"]), {}).get("state") != "revoked":
                     yield f"{one}: {listed.get(names.get(one.arguments['key']))}"
+            revoked = {names.get(one.arguments["key"]) for one in history.of("key revoke") if not one.refused}
+            for name, key in listed.items():
+                if key["state"] == "revoked" and name not in revoked:
+                    yield f"{key}, which no command revoked"
+
+
+# What a list shows as it was created.
+LASTING = (("limit create", "limit_id", "limit list", ("scope", "key_id", "period", "max_events", "action")),
+           ("threshold create", "threshold_id", "threshold list", ("account_id", "credits")),
+           ("webhook create", "endpoint_id", "webhook list", ("account_id", "created_at")),
+           ("key create", "key_id", "key list", ("channel_id", "mode", "name", "last_four", "created_at")))
+
+
+@rule("A limit, a threshold, an endpoint and a key are listed as they were created, an endpoint with an address and "
+      "types that it was given.")
+def things_are_as_they_were_made(history):
+    names = history.facts.get("names", {})
+    for create, member, words, kept in LASTING:
+        listed = {one[member]: one for account in accounts(history) for one in account.list(words)}
+        for one in history.of(create):
+            held = listed.get(one.answer[member]) if one.good else None
+            if held and [held[name] for name in kept] != [one.answer[name] for name in kept]:
+                yield f"{one}: {held}"
+            if held and words == "webhook list":
+                updates = [other for other in history.of("webhook update") if not other.refused and
+                           names.get(other.arguments["endpoint"]) == one.answer[member]]
+                urls = {names.get(other.arguments["url"]) for other in [one, *updates] if "url" in other.arguments}
+                types = [one.answer["types"]] + [types_of(other) for other in updates if "types" in other.arguments]
+                if held["url"] not in urls or (held["types"] and sorted(held["types"])) not in types:
+                    yield f"{one}: {held}, given were {urls} and {types}"
+
+
+def types_of(one):
+    """Returns the types that a command gives to an endpoint; None: all."""
+    given = one.arguments["types"]
+    return None if given == "all" else sorted(given.split(","))
+
+
+@rule("A limit of a channel counts the live events of the present period.")
+def limits_count_events(history):
+    for account in accounts(history):
+        for limit in account.list("limit list"):
+            chains = [events for chain, events in history.final.items() if chain.endswith("/live") and events
+                      and events[0]["channel_id"] == limit["channel_id"]]
+            if limit["scope"] != "channel" or not chains or not account.complete:
+                continue
+            days = {event["received_at"][:10] for event in chains[0]}
+            known = "wall" in history.facts and not history.facts.get("clock_moved")
+            if known and len(days) == 1 and limit["used"] != len(chains[0]) and \
+                    history.wall_text(history.operations[-1].invoked)[:10] in days:
+                yield f"{limit}, but its channel has {len(chains[0])} live events"
 
 
 # ---- others' data ----

@@ -3,13 +3,16 @@
 import functools
 
 from history import FOREVER, rule
+from operations import shifted
+from rules_chain import digest_of
+from rules_nodes import CLOCK_BOUND, touches
 
 
 @functools.lru_cache(maxsize=1)
 def requests(history):
     """Returns {certification_id: the operations that were answered with it}."""
     found = {}
-    for one in history.of("certify"):
+    for one in history.of("certify", "certification request"):
         if one.good:
             found.setdefault(one.answer["certification_id"], []).append(one)
     return found
@@ -30,6 +33,15 @@ def archives(history):
     """Returns {certification_id: the download of its archive in the end}."""
     return {one.arguments["certification_id"]: one for one in history.of("download", closing=True)
             if one.good and "events" in one.answer}
+
+
+def request_of(one):
+    """Returns the chain, the range and the Idempotency-Key of a request, by a key or by an operator."""
+    given = one.arguments
+    if one.kind == "certify":
+        return given["chain"], given["range"], given["idempotency_key"]
+    asked = {name: given[name] for name in ("seq_from", "seq_to", "from", "to") if name in given}
+    return f"{given['channel']}/{given['mode']}", asked, given.get("idempotency_key")
 
 
 def requested_events(history, chain, record):
@@ -62,11 +74,17 @@ def archives_are_complete(history):
         if wanted != held:
             odd = next((pair for pair in zip(wanted, held) if pair[0] != pair[1]), "one is longer")
             yield f"{name} of {chain}: {len(wanted)} events, {len(held)} in the archive; {odd}"
+        manifest = download.answer["manifest"]
+        if (manifest["certification_id"], manifest["channel_id"], manifest["mode"], manifest["event_count"]) != \
+                (name, record["channel_id"], record["mode"], len(held)):
+            yield f"{name} of {chain}: {str(manifest)[:300]}"
 
 
 def facts(event):
-    return [event[name] for name in ("event_id", "client_ref", "sequence", "received_at", "hash", "hash_alg",
+    """Returns what a receipt and a record in an archive both state; the record's digest is the chain_hash."""
+    kept = [event[name] for name in ("event_id", "client_ref", "sequence", "received_at", "hash", "hash_alg",
                                      "config_version", "occurred_at")]
+    return [*kept, event["chain_hash"] if "chain_hash" in event else digest_of(event)]
 
 
 @rule("Two certifications of one closed range hold the same number of events.")
@@ -77,8 +95,9 @@ def same_range_same_events(history):
         if asked["to"] is not None and asked["to"] > record["requested_at"]:
             continue
         place = (chain, *asked.values())
-        if record["event_count"] is not None and counts.setdefault(place, record["event_count"]) != record["event_count"]:
-            yield f"{name}: {place}: {counts[place]} and {record['event_count']}"
+        count = record["event_count"]
+        if count is not None and counts.setdefault(place, count) != count:
+            yield f"{name}: {place}: {counts[place]} and {count}"
 
 
 @rule("An accepted certification names the range that was requested, and its events exist.")
@@ -86,7 +105,7 @@ def ranges_are_as_requested(history):
     for name, operations in requests(history).items():
         for one in operations:
             asked = {member: value for member, value in one.answer["range"].items() if value is not None}
-            if asked != one.arguments["range"]:
+            if asked != request_of(one)[1]:
                 yield f"{name}: {one}"
 
 
@@ -110,16 +129,18 @@ def existing_events_can_be_certified(history):
 @rule("One Idempotency-Key of a chain stands for one certification, and each key of its own makes its own.")
 def idempotency_keys_hold(history):
     made = {}
-    for one in history.of("certify"):
-        key = one.arguments["idempotency_key"]
+    for one in history.of("certify", "certification request"):
+        chain, _, key = request_of(one)
         if one.good and key:
-            place = (one.arguments["chain"], key)
+            place = (chain, key)
             first = made.setdefault(place, one)
             if first.answer["certification_id"] != one.answer["certification_id"]:
                 yield f"{place}: {str(first)[:300]} and {str(one)[:300]}"
     for name, operations in requests(history).items():
-        fresh = [one for one in operations if one.headers.get("Idempotent-Replayed") != "true"]
-        if len(fresh) > 1 or len({one.arguments["idempotency_key"] for one in operations}) > 1:
+        fresh = [one for one in operations if one.headers.get("Idempotent-Replayed") != "true"
+                 and one.kind == "certify"]
+        keys = {request_of(one)[2] for one in operations}
+        if len(fresh) > 1 or len(keys) > 1 or (None in keys and len(operations) > 1):
             yield f"{name}: {[str(one)[:200] for one in operations]}"
 
 
@@ -129,6 +150,44 @@ def accepted_certifications_end(history):
         found = records(history).get(name)
         if not found or found[1]["status"] == "processing":
             yield f"{name}: {found and found[1]}; {operations[0]}"
+
+
+@rule("An accepted certification is of the chain for which it was requested, and is listed there in the end.")
+def accepted_certifications_are_listed(history):
+    listed, read = {}, set()
+    for one in history.of("certifications", closing=True):
+        if one.good and not one.arguments["filters"]:
+            listed.setdefault(one.arguments["chain"], set()).update(item["certification_id"]
+                                                                   for item in one.answer["data"])
+            if not one.answer["has_more"]:
+                read.add(one.arguments["chain"])
+    for name, operations in requests(history).items():
+        for one in operations:
+            chain = request_of(one)[0]
+            if chain in read and name not in listed[chain]:
+                yield f"{one} is not listed"
+
+
+@rule("The number of events that a certification states is the same in every answer.")
+def counts_never_change(history):
+    found = {}
+    for one in history.of("certify", "certification request", "certification", "certifications"):
+        for item in (one.answer["data"] if one.kind == "certifications" else [one.answer]) if one.good else ():
+            count, name = item.get("event_count"), item["certification_id"]
+            if count is not None and found.setdefault(name, count) != count:
+                yield f"{name}: {found[name]}, but {str(one)[:300]} states {count}"
+
+
+@rule("Every event of a completed live certification is sealed, not before it was received.")
+def certified_events_are_sealed(history):
+    moved = history.facts.get("clock_moved") or history.faulty(0.0, FOREVER, "authority")
+    for name, (chain, record) in records(history).items():
+        if record["status"] != "completed" or not chain.endswith("/live") or chain not in history.final:
+            continue
+        for event in requested_events(history, chain, record):
+            sealed = event["timestamp"]["sealed_at"]
+            if not sealed or (not moved and sealed < shifted(event["received_at"], -int(CLOCK_BOUND * 1e6))):
+                yield f"{name}: {event}"
 
 
 @rule("A certification is completed, never failed, as nothing here fails for good.")
@@ -151,6 +210,28 @@ def certifications_go_forward(history):
                         fixed(one.answer) != fixed(other.answer):
                     yield f"{name}: {str(one)[:400]} then {str(other)[:400]}"
                     break
+
+
+@rule("Anyone finds a completed certification by its code and by the digests of its files.")
+def codes_are_found(history):
+    told = {}
+    for one in history.of("certification"):
+        if one.good and one.answer["status"] == "completed":
+            found = told.setdefault(one.answer["certification_id"], (FOREVER, one.answer))
+            told[one.answer["certification_id"]] = (min(found[0], one.completed), one.answer)
+    for one in history.of("verify"):
+        since, record = told.get(one.arguments["certification_id"], (FOREVER, None))
+        if one.refused and one.status not in (408, 429) and since < one.invoked and not history.may_be_lost(one) \
+                and not touches(one, history.facts.get("split", ())):
+            yield str(one)
+        if not one.good or not record:
+            continue
+        digests = {report["sha256"] for report in record["reports"]} | {
+            part["sha256"] for part in record["content_parts"]}
+        names = ("certification_id", "verification_code", "mode", "status", "event_count")
+        if any(one.answer[name] != record[name] for name in names if name in one.answer) or \
+                not digests <= {document["sha256"] for document in one.answer["documents"]}:
+            yield f"{one}: {record}"
 
 
 def fixed(record):

@@ -1,8 +1,13 @@
 """Rules about chains: what a receipt promises, one event for each client_ref, order, times, and contents."""
 
 import functools
+import hashlib
+import json
 
 from history import FOREVER, lasting, rule
+
+
+AHEAD = 0.05  # seconds by which a time may follow an answer: each event of a chain has a time of its own
 
 
 def receipts(history):
@@ -208,7 +213,7 @@ def chain_hashes_differ(history):
                 yield f"{chain}: {event}"
 
 
-@rule("received_at lies within the request, except where a certified range or a clock moved it.")
+@rule("received_at lies within the request, except where a clock moved it.")
 def received_within_the_request(history):
     if history.facts.get("clock_moved") or "wall" not in history.facts:
         return
@@ -216,8 +221,73 @@ def received_within_the_request(history):
         if one.status != 201:
             continue
         sent = history.wall_text(one.invoked - history.facts["wall_error"])
-        if event["received_at"] < sent:
-            yield f"{one}: sent at {sent}"
+        told = history.wall_text(one.completed + history.facts["wall_error"] + AHEAD)
+        if not sent <= event["received_at"] <= told:
+            yield f"{one}: sent at {sent}, answered at {told}"
+
+
+@rule("An answer about one event or one certification is about the one that was asked for.")
+def answers_are_about_what_was_asked(history):
+    for kind, member in (("get_event", "event_id"), ("certification", "certification_id")):
+        for one in history.of(kind):
+            if one.good and one.answer[member] != one.arguments[member]:
+                yield str(one)
+
+
+def config_hashes(history):
+    """Returns {(channel_id, version): digest of the configuration}, as operators were told."""
+    return {(one.answer["channel_id"], version["version"]): version["config_hash"] for one in history.operations
+            if one.good and one.kind.startswith("channel ") and "config_versions" in one.answer
+            for version in one.answer["config_versions"]}
+
+
+def record_of(event, previous, config_hash):
+    """Returns the record of an event, whose digest is its chain_hash (docs/verify/evidence-format.md)."""
+    members = {name: event[name] for name in ("channel_id", "client_ref", "config_version", "event_id", "hash",
+                                              "hash_alg", "modality", "occurred_at", "received_at", "sequence")}
+    return members | {"chain": event["mode"], "config_hash": config_hash, "previous_chain_hash": previous, "v": 1}
+
+
+def digest_of(record):
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@rule("The chain_hash of an event is the digest of its record, which names the event before it and the "
+      "configuration, and a proof names the same ones.")
+def chain_hashes_are_of_the_records(history):
+    configs, final = config_hashes(history), final_by(history, "event_id")
+    before = {}  # chain_hash of the event before, by event
+    for chain, events in history.final.items():
+        before.update((later["event_id"], earlier["chain_hash"]) for earlier, later in zip(events, events[1:]))
+    for one, chain, event in history.sightings:
+        proof = event.get("proof")
+        if not proof:
+            continue
+        name = event["event_id"]
+        if before.setdefault(name, proof["previous_chain_hash"]) != proof["previous_chain_hash"]:
+            yield f"{str(one)[:300]}: {proof['previous_chain_hash']}, but the event before has {before[name]}"
+        place = (event["channel_id"], event["config_version"])
+        if configs.setdefault(place, proof["config_hash"]) != proof["config_hash"]:
+            yield f"{str(one)[:300]}: {proof['config_hash']}, but its configuration has {configs[place]}"
+    for chain, events in final.items():
+        for name, event in events.items():
+            config = configs.get((event["channel_id"], event["config_version"]))
+            if name in before and config and digest_of(record_of(event, before[name], config)) != event["chain_hash"]:
+                yield f"{chain}: {event} after {before[name]}"
+
+
+@rule("The proof of a sealed event is of the segment and the time that its timestamp states.")
+def proofs_are_of_their_segment(history):
+    for one in history.of("get_event"):
+        event = one.answer if one.good else {}
+        segment = (event.get("proof") or {}).get("segment")
+        if not segment:
+            continue
+        stamp, sealed = event["timestamp"], event["proof"]["round"]["sealed_at"]
+        if (segment["segment_id"], sealed) != (stamp["reference"], stamp["sealed_at"]) or \
+                not segment["first_sequence"] <= event["sequence"] <= segment["last_sequence"]:
+            yield f"{str(one)[:300]}: {stamp}, but {segment} of {sealed}"
 
 
 @rule("The seal of an event names its segment and its time; two events of one segment have the same time.")

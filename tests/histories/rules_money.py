@@ -6,7 +6,7 @@ from account_model import accounts, final_list, number_of, possible_values
 from declarations import Declaration
 from history import FOREVER, rule
 
-COUNTED = ("events", "unpaid_events", "content_bytes", "credits", "fees", "refunds",
+COUNTED = ("events", "unpaid_events", "content_bytes", "credits", "fees", "refunds", "events_certified",
            "certifications_requested", "certifications_completed", "certifications_failed")
 COLUMNS = {"events": "events", "settlement": "settlements", "purchase": "purchases", "refund": "returns",
            "revert": "returns", "fee": "fees", "fee_refund": "fee_refunds", "adjustment": "adjustments"}
@@ -457,9 +457,9 @@ def content_sizes(history, chain):
     found = {}
     for ref, sent in history.registrations.get(chain, {}).items():
         for one in sent:
-            if "spec" in one.arguments:
-                content = Declaration(ref, one.arguments["spec"]).content
-                found[ref, one.arguments["identity"][0]] = len(content or b"")
+            place = (ref, one.arguments["identity"][0])
+            if "spec" in one.arguments and place not in found:
+                found[place] = len(Declaration(ref, one.arguments["spec"]).content or b"")
     return found
 
 
@@ -468,7 +468,7 @@ def usage_counts_events(history):
     for account in every_complete(history):
         if not account.was_read("usage"):
             continue
-        totals, by_key = {}, {}
+        totals, by_key, unpaid_ones = {}, {}, set(account.unpaid)
         for row in account.list("usage"):
             place = (row["channel_id"], row["mode"])
             totals.setdefault(place, Counter()).update({name: row[name] for name in COUNTED})
@@ -478,12 +478,16 @@ def usage_counts_events(history):
             if not events:
                 continue
             total = totals.get((events[0]["channel_id"], events[0]["mode"]), Counter())
-            unpaid = sum((event["channel_id"], event["sequence"]) in set(account.unpaid) for event in events) \
+            unpaid = sum((event["channel_id"], event["sequence"]) in unpaid_ones for event in events) \
                 if chain.endswith("/live") else 0
             size = sum(sizes.get((event["client_ref"], event["hash"]), 0) for event in events)
             if (total["events"], total["unpaid_events"], total["content_bytes"]) != (len(events), unpaid, size):
                 yield f"{chain}: {dict(total)}, but {len(events)} events, {unpaid} unpaid, {size} bytes"
-            certified = Counter(item["status"] for item in certifications_by_chain(history, account, chain))
+            items = certifications_by_chain(history, account, chain)
+            count = sum(item["event_count"] or 0 for item in items if item["status"] == "completed")
+            if total["events_certified"] != count:
+                yield f"{chain}: {dict(total)}, but {count} events were certified"
+            certified = Counter(item["status"] for item in items)
             if [total["certifications_" + name] for name in ("requested", "completed", "failed")] != \
                     [certified.total(), certified["completed"], certified["failed"]]:
                 yield f"{chain}: {dict(total)}, but of its certifications {dict(certified)}"
@@ -533,6 +537,9 @@ def history_is_of_the_movements(history):
         last = max(days, key=lambda day: day["day"])["balance"] if days else None
         if +expected != +found or -expected != -found or last != account.movements[-1]["balance"]:
             yield f"{account.name}: {dict(found)} with the last balance {last}, but the movements are {dict(expected)}"
+        unpaid = sum(event["status"] == "unpaid" for chain in account.live for event in history.final[chain])
+        if days and account.complete and max(days, key=lambda day: day["day"])["unpaid_events"] != unpaid:
+            yield f"{account.name}: {days[-1]}, but {unpaid} events are unpaid"
 
 
 @rule("A live certification costs its fee once, and a failed one is refunded once.")

@@ -2,6 +2,7 @@
 violated by one in which a single thing is wrong."""
 
 import copy
+import datetime as dt
 import hashlib
 import hmac
 import json
@@ -35,14 +36,17 @@ class Made:
         create = self.command("account create", "setup", name="a0", credits=credits, unpaid_limit=unpaid_limit)
         create.answer = {"account_id": self.name("a0", "acc_0")}
         self.move("adjustment", credits, "initial credits")
+        self.endpoint = {"endpoint_id": self.name("a0/webhook0", "whk_0"), "account_id": "acc_0", "types": None,
+                         "url": self.name("receiver 0", "http://127.0.0.1:1/hook"), "created_at": stamp(0)}
         self.command("webhook create", "setup", account="a0", url="receiver 0").answer = {
-            "endpoint_id": self.name("a0/webhook0", "whk_0"), "secret": "whsec_0", "types": None, "secret_version": 1}
+            **self.endpoint, "secret": "whsec_0", "secret_version": 1}
         self.secret = "whsec_0"
         self.command("threshold create", "setup", account="a0", credits=1).answer = {
-            "threshold_id": self.name("a0/threshold1", "thr_0")}
+            "threshold_id": self.name("a0/threshold1", "thr_0"), "account_id": "acc_0", "credits": 1}
         self.command("channel create", "setup", account="a0", name="a0/0", modality="content", declarant="A").answer = {
             "channel_id": self.name("a0/0", "chn_0")}
         self.version("A")
+        self.keys = []
         self.key("a0/0/live/0")
         self.key("a0/0/live/1")
         self.command("pack create", "setup", name="pack0", credits=3, price="1.00", currency="EUR").answer = {
@@ -74,8 +78,10 @@ class Made:
 
     def key(self, name):
         channel, mode, _ = name.rsplit("/", 2)
-        self.command("key create", "setup", channel=channel, mode=mode, name=name).answer = {
-            "key_id": self.name(name, "key_" + name[-1])}
+        key = {"key_id": self.name(name, "key_" + name[-1]), "channel_id": "chn_0", "mode": mode, "name": name,
+               "last_four": "abcd", "created_at": stamp(0)}
+        self.keys.append(key)
+        self.command("key create", "setup", channel=channel, mode=mode, name=name).answer = key
 
     def ask(self, kind, key="a0/0/live/0", status=200, answer=None, closing=False, **arguments):
         return self.operation(kind, {**arguments, "key": key, "chain": key.rsplit("/", 1)[0]}, status, answer,
@@ -129,14 +135,14 @@ class Made:
 
     def limit(self, most, action="block"):
         one = self.command("limit create", channel="a0/0", period="day", max=most, action=action)
-        one.answer = {"limit_id": self.name("limit0", "lim_0")}
-        self.limits["lim_0"] = (most, action)
+        one.answer = {"limit_id": self.name("limit0", "lim_0"), "scope": "channel", "key_id": None, "period": "day",
+                      "max_events": most, "action": action, "channel_id": "chn_0"}
+        self.limits["lim_0"] = one.answer
 
     def count_limits(self, _):
-        for name, (most, action) in self.limits.items():
-            if len(self.events) == most:
-                self.notify("consumption.limit_reached", limit_id=name, scope="channel", channel_id="chn_0",
-                            key_id=None, period="day", period_key=DAY, max_events=most, action=action)
+        for limit in self.limits.values():
+            if len(self.events) == limit["max_events"]:
+                self.notify("consumption.limit_reached", **limit, period_key=DAY)
 
     def sale(self, automatic=False):
         sale = {"sale_id": f"sal_{len(self.sales)}", "account_id": "acc_0", "pack_id": "pck_0", "credits": 3,
@@ -233,23 +239,26 @@ class Made:
         for record, body in self.notices:
             self.operation("notice show", {"notice": record["id"]}, 200, {**self.view(record), "body": body}, "closing",
                            True)
-        self.listed("webhook list", [{"endpoint_id": "whk_0", "enabled": True}], account="a0")
+        self.listed("webhook list", [{**self.endpoint, "enabled": True}], account="a0")
         paid = sum(-one["credits"] for one in self.movements if one["kind"] == "events")
-        self.listed("threshold list", [{"threshold_id": "thr_0", "credits": 1, "armed": self.balance > 1}],
+        self.listed("threshold list", [{"threshold_id": "thr_0", "account_id": "acc_0", "credits": 1,
+                                       "armed": self.balance > 1}], account="a0")
+        self.listed("limit list", [{**limit, "used": len(self.events)} for limit in self.limits.values()],
                     account="a0")
-        self.listed("limit list", [{"limit_id": name} for name in self.limits], account="a0")
-        self.listed("key list", [{"key_id": key, "state": "revoked" if any(
-            one.kind == "key revoke" and self.facts["names"][one.arguments["key"]] == key and
-            "replicated" not in one.answer for one in self.operations) else "valid"} for key in ("key_0", "key_1")],
+        self.listed("key list", [{**key, "state": "revoked" if any(
+            one.kind == "key revoke" and one.arguments["key"] == key["name"] and
+            "replicated" not in one.answer for one in self.operations) else "valid"} for key in self.keys],
                     account="a0")
         day = dict.fromkeys(rules_money.COLUMNS.values(), 0)
         for one in self.movements:
             day[rules_money.COLUMNS[one["kind"]]] += one["credits"]
-        self.listed("credits history", [{"day": DAY, "balance": self.balance, **day}], account="a0")
+        self.listed("credits history", [{"day": DAY, "balance": self.balance, "unpaid_events": len(self.unpaid), **day}],
+                    account="a0")
         fees = sum(-one["credits"] for one in self.movements if one["kind"] == "fee")
         self.listed("usage", [{"channel_id": "chn_0", "key_id": "key_0", "mode": "live", "events": len(self.events),
                                "unpaid_events": len(self.events) - paid, "content_bytes": 0, "credits": paid + fees,
                                "fees": fees, "refunds": 0, "certifications_failed": 0,
+                               "events_certified": len(self.certifications),
                                "certifications_requested": len(self.certifications),
                                "certifications_completed": len(self.certifications)}], account="a0")
         self.listed("pack list", [{"pack_id": "pck_0", "credits": 3, "price": "1.00", "currency": "EUR"}])
@@ -537,11 +546,17 @@ def test_usage_counts_events():
     history = busy().history()
     history.walks["usage", "a0"][0].answer["data"][0]["events"] += 1
     check("usage_counts_events", history)
+    history = busy().history()
+    history.walks["usage", "a0"][0].answer["data"][0]["events_certified"] += 1
+    check("usage_counts_events", history)
 
 
 def test_history_is_of_the_movements():
     history = busy().history()
     history.walks["credits history", "a0"][0].answer["data"][0]["purchases"] += 1
+    check("history_is_of_the_movements", history)
+    history = busy().history()
+    history.walks["credits history", "a0"][0].answer["data"][0]["unpaid_events"] += 1
     check("history_is_of_the_movements", history)
 
 
@@ -734,6 +749,33 @@ def test_lists_show_what_was_made():
     made = limited()
     made.command("limit delete", limit="limit0").answer = {}
     check("lists_show_what_was_made", made)
+    made = limited()
+    made.keys.append({**made.keys[0], "key_id": "key_9"})
+    check("lists_show_what_was_made", made)
+    history = busy().history()
+    history.walks["key list", "a0"][0].answer["data"][0]["state"] = "revoked"
+    check("lists_show_what_was_made", history)
+
+
+def test_things_are_as_they_were_made():
+    for words, member, value in (("key list", "mode", "test"), ("limit list", "max_events", 7),
+                                 ("threshold list", "credits", 2), ("webhook list", "url", "http://127.0.0.1:2/"),
+                                 ("webhook list", "types", ["balance.low"])):
+        history = busy().history()
+        history.walks[words, "a0"][0].answer["data"][0][member] = value
+        check("things_are_as_they_were_made", history)
+    made = busy()
+    made.command("webhook update", status=0, endpoint="a0/webhook0", types="balance.low,balance.exhausted")
+    made.endpoint["types"] = ["balance.exhausted", "balance.low"]  # it may have been done
+    assert "things_are_as_they_were_made" not in found(made)
+
+
+def test_limits_count_events():
+    history = busy().history()
+    history.facts["wall"] = dt.datetime.fromisoformat(stamp(0)).timestamp()
+    assert "limits_count_events" not in violated(history)
+    history.walks["limit list", "a0"][0].answer["data"][0]["used"] += 1
+    check("limits_count_events", history)
 
 
 def test_others_are_not_found():
