@@ -14,6 +14,7 @@ from closing_accounts import ClosingAccounts
 from operations import Interface
 
 PATIENCE = 90  # seconds until what has to become true must be so
+CHECK_SECONDS = 300  # how long a check of the whole store may take on a machine under load
 VERIFIED = 8  # certifications whose files are downloaded
 READ_AGAIN = 15  # events of a chain that are read one by one
 PAUSE_MIN, PAUSE_MAX = 0.01, 0.2  # seconds between two questions
@@ -110,7 +111,8 @@ class Closing:
             if name in seen or chain not in keys:
                 continue
             seen.add(name)
-            self.run.results[-one.number] = dataclasses.replace(one, arguments={**given, "chain": chain})
+            self.run.results[-one.number] = dataclasses.replace(
+                one, arguments={**given, "chain": chain, "key": keys[chain]})
             done = self.ended(-one.number, keys[chain])
             if done and done.good and done.answer["status"] == "completed":
                 completed.append(done)
@@ -171,7 +173,7 @@ class Closing:
             self.until_answered({"op": "channel", "key": key})
         self.wait_for_notices()
         accounts.read()
-        self.until_answered({"op": "admin", "words": "store check", "arguments": {}})
+        self.until_answered({"op": "admin", "words": "store check", "arguments": {}, "seconds": CHECK_SECONDS})
         self.interface.close()
 
 

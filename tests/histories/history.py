@@ -161,10 +161,12 @@ class History:
         return found
 
     def may_be_lost(self, one):
-        """Returns whether the operation is a read that may have shown what no standby held and a promotion lost
-        (after a cancelled wait or a restarted primary). Acknowledged registrations are never lost."""
-        return one.kind != "register" and any(start <= one.completed and one.invoked <= end
-                                              for start, end in self.facts.get("lost", ()))
+        """Returns whether the operation is a read or a refusal that may come from a state which is not the last one:
+        what no standby held and a promotion lost (after a cancelled wait or a restarted primary), or what a demoted
+        primary holds that lives on, which the documentation forbids. Acknowledged registrations are never lost."""
+        acknowledged = one.kind == "register" and one.good
+        return not acknowledged and any(start <= one.completed and one.invoked <= end
+                                        for name in ("lost", "split") for start, end in self.facts.get(name, ()))
 
     def wall_text(self, at):
         """Returns the wall-clock time at a time of the run, as the service states times."""

@@ -342,7 +342,7 @@ class Interface:
         operation.invoked = self.run.clock()
         try:
             with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(2 * REQUEST_SECONDS)
+                connection.settimeout(step.get("seconds", 2 * REQUEST_SECONDS))
                 connection.connect(os.path.join(node.data, "admin.sock"))
                 connection.sendall(request)
                 line = connection.makefile("rb").readline()

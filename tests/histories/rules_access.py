@@ -14,7 +14,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def answered(one):
-    return one.status not in (0, 429) and one.status < 500
+    return one.status not in (0, 408, 429) and one.status < 500
 
 
 def with_key(history):
@@ -77,7 +77,7 @@ def keys_are_refused_rightly(history):
             revokes[one.arguments["key"]] = min(one.invoked, revokes.get(one.arguments["key"], FOREVER))
     for one in with_key(history):
         key = one.arguments["key"]
-        if one.status != 401:
+        if one.status != 401 or history.may_be_lost(one):
             continue
         if code_of(one) == "revoked_key":
             if revokes.get(key, FOREVER) > one.completed:
@@ -107,7 +107,7 @@ def suspensions_hold(history):
         switches(history, "channel", "channel suspend", "channel resume")
     disabled = switches(history, "account", "account disable", "account enable")
     for one in with_key(history):
-        if not one.good:
+        if not one.good or history.may_be_lost(one):
             continue
         account, channel = owners(one)
         if states_at(disabled, account, one) == {True}:
@@ -130,7 +130,7 @@ def suspensions_refuse_rightly(history):
     disabled = switches(history, "account", "account disable", "account enable")
     for one in with_key(history):
         account, channel = owners(one)
-        code = code_of(one)
+        code = None if history.may_be_lost(one) else code_of(one)
         if code == "suspended" and True not in states_at(suspended, account, one) | states_at(suspended, channel, one):
             yield str(one)
         if code == "suspended" and one.kind not in ("register", "certify"):
@@ -286,7 +286,7 @@ def channel_answers(history):
     """Returns (operation, channel, its versions)."""
     found = []
     for one in history.of("channel"):
-        if one.good:
+        if one.good and not history.may_be_lost(one):
             found.append((one, one.arguments["chain"].rsplit("/", 1)[0], one.answer["config_versions"]))
     return found
 

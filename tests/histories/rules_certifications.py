@@ -1,11 +1,12 @@
 """Rules about certifications: closed ranges, complete archives, files that never change."""
 
 import functools
+from collections import Counter
 
 from history import FOREVER, rule
 from operations import shifted
 from rules_chain import digest_of
-from rules_nodes import CLOCK_BOUND, touches
+from rules_nodes import CLOCK_BOUND
 
 
 @functools.lru_cache(maxsize=1)
@@ -112,7 +113,7 @@ def ranges_are_as_requested(history):
 @rule("A certification of events that were acknowledged before is not refused as one of no events.")
 def existing_events_can_be_certified(history):
     for one in history.of("certify"):
-        if one.status != 400 or one.arguments["chain"] not in history.final:
+        if one.status != 400 or one.arguments["chain"] not in history.final or history.may_be_lost(one):
             continue
         asked, chain = one.arguments["range"], one.arguments["chain"]
         told = history.acknowledged.get(chain, {})
@@ -168,6 +169,21 @@ def accepted_certifications_are_listed(history):
                 yield f"{one} is not listed"
 
 
+@rule("Each certification that a chain lists was requested, and no request made two.")
+def certifications_were_requested(history):
+    listed = {}
+    for one in history.of("certifications", closing=True):
+        if one.good and not one.arguments["filters"]:
+            listed.setdefault(one.arguments["chain"], set()).update(item["certification_id"]
+                                                                   for item in one.answer["data"])
+    unknown = Counter(request_of(one)[0] for one in history.of("certify", "certification request")
+                      if not one.good and not one.refused)
+    for chain, names in listed.items():
+        more = names - requests(history).keys()
+        if len(more) > unknown[chain]:
+            yield f"{chain}: {sorted(more)} were answered to no request, and {unknown[chain]} requests have no answer"
+
+
 @rule("The number of events that a certification states is the same in every answer.")
 def counts_never_change(history):
     found = {}
@@ -201,7 +217,7 @@ def certifications_complete(history):
 def certifications_go_forward(history):
     seen = {}
     for one in history.of("certification"):
-        if one.good and one.arguments["chain"] == one.arguments["of_chain"]:
+        if one.good and one.arguments["chain"] == one.arguments["of_chain"] and not history.may_be_lost(one):
             seen.setdefault(one.answer["certification_id"], []).append(one)
     for name, operations in seen.items():
         for one in operations:
@@ -221,8 +237,7 @@ def codes_are_found(history):
             told[one.answer["certification_id"]] = (min(found[0], one.completed), one.answer)
     for one in history.of("verify"):
         since, record = told.get(one.arguments["certification_id"], (FOREVER, None))
-        if one.refused and one.status not in (408, 429) and since < one.invoked and not history.may_be_lost(one) \
-                and not touches(one, history.facts.get("split", ())):
+        if one.refused and one.status not in (408, 429) and since < one.invoked and not history.may_be_lost(one):
             yield str(one)
         if not one.good or not record:
             continue
@@ -264,7 +279,7 @@ def files_equal_their_digests(history):
 @rule("A file of a completed certification can be downloaded.")
 def files_are_there(history):
     for one in history.of("download"):
-        if one.status == 404:
+        if one.status == 404 and not history.may_be_lost(one):
             yield str(one)
 
 

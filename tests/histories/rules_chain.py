@@ -80,7 +80,7 @@ def receipts_answer_the_request(history):
 # event (201); the same one afterwards is a repetition (200); another one is a conflict (409); any other refusal
 # happens only where the client_ref is free, since a repetition precedes all limits. Without an answer, or with 5xx,
 # it did the one or nothing, at any time after its invocation.
-ANYWAY = (401, 403, 429)  # come before a client_ref is looked at
+ANYWAY = (401, 403, 408, 429)  # come before a client_ref is looked at
 
 
 def possible(state, one):
@@ -128,7 +128,8 @@ def refs_are_linearizable(history):
             continue
         final = {event["client_ref"]: (event["hash"], event["hash_alg"], str(event["occurred_at"]))
                  for event in history.final[chain]}
-        for client_ref, operations in refs.items():
+        for client_ref, every in refs.items():
+            operations = [one for one in every if not (one.refused and history.may_be_lost(one))]
             if len(operations) <= 12 and not linearizable(operations, final.get(client_ref)):
                 told = "; ".join(f"{str(one)[:260]}" for one in operations)
                 yield f"{chain}: {client_ref}: {told}; in the end {final.get(client_ref)}"
@@ -170,7 +171,7 @@ def acknowledged_is_found(history):
     for one in history.of("get_event"):
         told = history.acknowledged.get(one.arguments["of_chain"], {}).get(one.arguments["event_id"], FOREVER)
         own = one.arguments["chain"] == one.arguments["of_chain"]
-        if own and one.status == 404 and told < one.invoked:
+        if own and one.status == 404 and told < one.invoked and not history.may_be_lost(one):
             yield str(one)
 
 
@@ -197,7 +198,7 @@ def contents_equal_their_digests(history):
         only_digest = one.arguments["form"] == "hash"
         wrong = one.status == 200 and (only_digest or one.answer["sha256"] != one.arguments["digest"])
         told = history.acknowledged.get(one.arguments["of_chain"], {}).get(one.arguments["event_id"], FOREVER)
-        if wrong or (one.status == 404 and not only_digest and told < one.invoked):
+        if wrong or (one.status == 404 and not only_digest and told < one.invoked and not history.may_be_lost(one)):
             yield str(one)
 
 

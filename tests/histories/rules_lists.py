@@ -83,6 +83,30 @@ def walks_show_everything(history):
                 break
 
 
+@functools.lru_cache(maxsize=1)
+def first_seen(history):
+    """Returns {(event_id, status): when an answer first stated it}."""
+    found = {}
+    for one, _, event in history.sightings:
+        place = (event["event_id"], event["status"])
+        found[place] = min(found.get(place, FOREVER), one.completed)
+    return found
+
+
+@rule("A walk by status to its end shows every event that had the status when it began and keeps it.")
+def walks_by_status_show_everything(history):
+    for pages in walks(history, "list"):
+        chain, filters = pages[0].arguments["chain"], pages[0].arguments["filters"]
+        if not whole(pages) or filters.keys() != {"status"} or chain not in history.final:
+            continue
+        shown, status = {event["sequence"] for page in pages for event in page.answer["data"]}, filters["status"]
+        for event in history.final[chain]:
+            since = first_seen(history).get((event["event_id"], status), FOREVER)
+            if event["status"] == status and since < pages[0].invoked and event["sequence"] not in shown:
+                yield f"{str(pages[0])[:300]}: without sequence {event['sequence']}, {status} since {since:.3f}"
+                break
+
+
 @rule("A walk begins with the first event that matches: the lowest sequence, or no lower one than the newest "
       "acknowledged.")
 def walks_begin_at_the_end(history):

@@ -150,8 +150,9 @@ def balances_are_of_their_time(history):
 
 def balance_answers(history, account):
     found = [one for one in history.of("balance") if one.good and one.arguments["account"] == account.name]
-    return found + [one for one in account.of("account show", "credits add", "purchase pay", "purchase revert")
-                    if one.good and "balance" in one.answer]
+    found += [one for one in account.of("account show", "credits add", "purchase pay", "purchase revert")
+              if one.good and "balance" in one.answer]
+    return [one for one in found if not history.may_be_lost(one)]
 
 
 @rule("Two balances that one client reads one after the other are of states in that order.")
@@ -200,7 +201,7 @@ def unpaid_limit_refuses_rightly(history):
             if one.arguments.get("chain") not in account.live:
                 continue
             limits = account.unpaid_limits(one.invoked, one.completed)
-            if one.status == 402 and not account.may_have_been(
+            if one.status == 402 and not history.may_be_lost(one) and not account.may_have_been(
                     one, lambda had, _, most: had <= 0 and most >= min(limits)):
                 yield f"{one}: it cannot have been reached; limits {limits}"
             if one.status == 201 and one.answer["status"] == "unpaid" and not account.may_have_been(
@@ -221,6 +222,8 @@ def certifications_need_a_balance(history):
             if one.arguments.get("chain") not in account.live:
                 continue
             code = one.answer.get("code") if one.answer else None
+            if one.refused and history.may_be_lost(one):
+                continue
             if code == "account_not_operational":
                 right = account.may_have_been(one, lambda had, _, most: had < 0 or most > 0)
             elif code == "insufficient_balance":
@@ -293,7 +296,7 @@ def limits_refuse_rightly(history):
     limits = [limit for limit in limits_of(history) if limit.block]
     unknown = [one for one in history.of("limit create") if not one.good and not one.refused]
     for one in history.of("register"):
-        if one.status != 422 or any(create.invoked <= one.completed for create in unknown):
+        if one.status != 422 or history.may_be_lost(one) or any(create.invoked <= one.completed for create in unknown):
             continue
         chain, key = one.arguments["chain"], one.arguments["key"]
         if not any(limit.possible(one.invoked, one.completed) and limit.channel + "/live" == chain
@@ -310,20 +313,35 @@ def most_events(history, limit, end):
     return sum(event["client_ref"] in refs for event in history.final.get(chain, ()))
 
 
-@rule("A key is refused for its rate only when it may have made as many requests as its bucket holds.")
+TEST_CERTIFICATIONS = 20  # of an account on a day
+
+
+@rule("A key is refused for its rate only when it, or all keys of its account, may have made as many requests as "
+      "the bucket holds, and a test certification for the quota of a day only when that may be used up.")
 def rates_refuse_rightly(history):
     settings = history.script["settings"]
     for one in history.operations:
         code = one.answer.get("code") if one.status == 429 and one.answer else None
         if code != "rate_limited" or "key" not in one.arguments:
             continue
-        mode = one.arguments["chain"].rsplit("/", 1)[1]
+        account, mode = one.arguments["key"].split("/")[0], one.arguments["chain"].rsplit("/", 1)[1]
         capacity = {"live": 4 * int(settings.get("rate.live", 1_000_000)),
                     "test": int(settings.get("rate.test", 1_000_000))}[mode]
-        made = sum(other.arguments.get("key") == one.arguments["key"] and other.invoked <= one.completed
-                   for other in history.operations)
-        if made < capacity:
+        before = [other for other in history.operations if other.invoked <= one.completed]
+        made = sum(other.arguments.get("key") == one.arguments["key"] for other in before)
+        of_account = sum(str(other.arguments.get("key")).startswith(account + "/") for other in before)
+        certified = sum(not other.refused and other.kind in ("certify", "certification request") and
+                        account_and_mode(other) == (account, "test") for other in before)
+        used_up = one.kind == "certify" and mode == "test" and certified >= TEST_CERTIFICATIONS
+        if made < capacity and of_account < 4 * capacity and not used_up:
             yield f"{one}: {made} requests, capacity {capacity}"
+
+
+def account_and_mode(one):
+    """Returns whose certification was requested, and in which mode."""
+    if one.kind == "certify":
+        return one.arguments["chain"].split("/")[0], one.arguments["chain"].rsplit("/", 1)[1]
+    return one.arguments["channel"].split("/")[0], one.arguments["mode"]
 
 
 # ---- purchases ----

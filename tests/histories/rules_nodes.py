@@ -61,7 +61,8 @@ def accepted_certifications_are_found(history):
             told[name] = min(told.get(name, FOREVER), one.completed)
     for one in history.of("certification"):
         own = one.arguments["chain"] == one.arguments["of_chain"]
-        if own and one.status == 404 and told.get(one.arguments["certification_id"], FOREVER) < one.invoked:
+        since = told.get(one.arguments["certification_id"], FOREVER)
+        if own and one.status == 404 and since < one.invoked and not history.may_be_lost(one):
             yield str(one)
 
 
@@ -72,7 +73,7 @@ def configurations_are_in_force_everywhere(history):
         if one.good and not history.may_be_lost(one):
             versions.setdefault(one.arguments["channel"], []).append((one.completed, one.answer["config_version"]))
     for one in history.of("register", "channel"):
-        if not one.good or one.status == 200 and one.kind == "register":
+        if not one.good or one.status == 200 and one.kind == "register" or history.may_be_lost(one):
             continue
         answer = one.answer
         given = answer["config_version"] if one.kind == "register" else answer["current_config"]["version"]
@@ -97,7 +98,7 @@ def keys_work_until_they_are_revoked(history):
     for name, operations in of_keys(history).items():
         for one in operations:
             if one.status == 401 and created.get(name, FOREVER) < one.invoked and \
-                    one.completed < ended.get(name, FOREVER):
+                    one.completed < ended.get(name, FOREVER) and not history.may_be_lost(one):
                 yield str(one)
 
 

@@ -9,8 +9,11 @@ from collections import Counter
 
 from account_model import accounts
 from history import FOREVER, rule
+from operations import shifted
+from rules_access import EFFECT
 from rules_money import certifications_of, limits_of, most_events, placed
 
+UNDER_WAY = 5  # seconds that a delivery may take
 ATTEMPTS = 5  # consecutive notices that fail until an endpoint is disabled
 
 
@@ -153,6 +156,45 @@ def delivered_means_acknowledged(history):
                 if endpoint and state["status"] == "delivered" and not any(
                         (receiver, notice["notice_id"]) in taken for receiver in endpoint.receivers):
                     yield f"{account.name}: {notice['notice_id']} at {state}"
+
+
+def failures(account, endpoint, attempts):
+    """Returns how many notices have used up their retries at an endpoint."""
+    return sum(state["endpoint_id"] == endpoint.id and state["status"] == "failed" and state["attempts"] >= attempts
+               for notice in account.list("notice list") for state in notice["deliveries"])
+
+
+@rule("A notice is missed only by an endpoint that was disabled, was created later, or subscribed to its type later.")
+def notices_are_missed_rightly(history):
+    if history.facts.get("clock_moved"):
+        return
+    attempts = len(history.script["settings"].get("webhook.schedule", "").split(",")) + 1
+    found = {one.id: one for one in endpoints(history)}
+    for account in accounts(history):
+        for notice in account.list("notice list"):
+            for state in notice["deliveries"]:
+                endpoint = found.get(state["endpoint_id"])
+                if state["status"] != "missed" or not endpoint:
+                    continue
+                changed = any(not one.refused and ("types" in one.arguments or one.kind in (
+                    "webhook disable", "webhook delete", "webhook replay")) for one in endpoint.commands)
+                since = endpoint.create.answer["created_at"]
+                if endpoint.create.client != "setup":
+                    since = shifted(since, int(EFFECT * 1e6))
+                if not changed and notice["created_at"] >= since and \
+                        failures(account, endpoint, attempts) < ATTEMPTS:
+                    yield f"{account.name}: {notice['notice_id']} of {notice['created_at']}: {state}; {endpoint.create}"
+
+
+@rule("An endpoint that was deleted receives nothing any more, once what was under way is over.")
+def deleted_endpoints_receive_nothing(history):
+    calm = max((fault.ended for fault in history.faults), default=0.0)
+    for endpoint in endpoints(history):
+        deleted = min((one.completed for one in endpoint.commands if one.kind == "webhook delete" and one.good and
+                       not history.may_be_lost(one)), default=FOREVER)
+        for one in history.deliveries:
+            if one["receiver"] in endpoint.receivers and one["at"] > max(deleted, calm) + UNDER_WAY:
+                yield f"{endpoint.id}, deleted at {deleted:.3f}, received {one['record']} at {one['at']:.3f}"
 
 
 @rule("In the end no notice waits for an endpoint that is enabled.")
@@ -334,11 +376,23 @@ def exhaustions_send_one_notice(history):
                 yield f"{account.name}: {one} names a channel without unpaid events"
 
 
+def limits_reached(account, limit):
+    """Returns how often the unpaid events certainly were as many as their limit. A settlement that leaves credits
+    settled them all."""
+    if not limit:
+        return 0
+    count, before = 0, 0
+    for settled, balance in settlements(account):
+        count += balance > 0 and settled - before >= limit
+        before = settled
+    return count + (len(account.unpaid) - before >= limit)
+
+
 @rule("events.unpaid_limit_reached is sent when the limit of unpaid events is reached, once each time.")
 def unpaid_limits_send_notices(history):
     for account in readable(history):
         found = notices_of(history, account, "events.unpaid_limit_reached")
-        limits = account.unpaid_limits(0.0, FOREVER) | {value for value in account.unpaid_limits(0.0, 0.0)}
+        limits = account.unpaid_limits(0.0, FOREVER)
         changed = any("unpaid_limit" in one.arguments for one in account.of("account set"))
         for one in found:
             data = one["data"]
@@ -351,6 +405,9 @@ def unpaid_limits_send_notices(history):
                    if one.status == 402 and one.arguments["chain"] in account.live]
         if refused and not found and not changed and min(limits) > 0:
             yield f"{refused[0]}, but no notice"
+        due = 0 if changed else limits_reached(account, max(limits))
+        if len(found) < due:
+            yield f"{account.name}: {len(found)} notices, but a limit of {limits} was reached {due} times"
         if len(account.unpaid) >= min(limits) > 0 and not settlements(account) and not found and not changed:
             yield f"{account.name}: {len(account.unpaid)} events are unpaid, limits {limits}, no notice"
 

@@ -204,3 +204,56 @@ def test_store_check_counts(events, certifications, right):
     building.add("store check", {}, answer={"problems": [], "events": events, "certifications": certifications},
                  closing=True)
     assert bool(violated(building, "store_check_counts")) != right
+
+
+# ---- a demoted primary that lives on ----
+
+
+def answered(kind, status, answer=None, facts=None, **arguments):
+    building = Building(facts=facts)
+    one = event("r0")
+    building.register(one)
+    building.add(kind, {"key": KEY, "chain": CHAIN, "of_chain": CHAIN, "event_id": one["event_id"], **arguments},
+                 status=status, answer=answer or {"code": "not_found"}, invoked=12.0)
+    building.close(one)
+    return building
+
+
+@pytest.mark.parametrize("rule, kind, status, more", [
+    ("acknowledged_is_found", "get_event", 404, {}),
+    ("contents_equal_their_digests", "get_content", 404, {"form": "json", "digest": "0"}),
+    ("refs_are_linearizable", "register", 422, {"client_ref": "r0", "identity": ["0", "sha-256", None]}),
+    ("existing_events_can_be_certified", "certify", 400, {"range": {"seq_from": 1, "seq_to": 1}}),
+    ("keys_are_refused_rightly", "balance", 401, {}),
+    ("suspensions_refuse_rightly", "register", 403, {"client_ref": "r1", "answer": {"code": "suspended"}})])
+def test_a_demoted_primary_may_not_know(rule, kind, status, more):
+    assert violated(answered(kind, status, **more), rule)
+    assert not violated(answered(kind, status, facts={"split": [[11.0, 13.0]]}, **more), rule)
+    assert violated(answered(kind, status, facts={"split": [[13.0, 14.0]]}, **more), rule)
+
+
+def test_a_request_that_was_too_slow_says_nothing():
+    assert not violated(answered("register", 408, client_ref="r0", identity=["0", "sha-256", None]),
+                        "refs_are_linearizable")
+
+
+def test_certifications_were_requested():
+    building = Building()
+    request(building, "o1")
+    building.add("certify", {"key": KEY, "chain": CHAIN, "range": {}, "idempotency_key": None}, status=0)
+    listing(building, certification(), certification(certification_id="CERT-2026-0000002"))
+    assert not violated(building, "certifications_were_requested")
+    building.operations[1].status, building.operations[1].completed = 409, 0.5
+    assert violated(building, "certifications_were_requested")
+
+
+@pytest.mark.parametrize("shown, at, right", [((1, 2), 1.0, True), ((1,), 1.0, False), ((1,), 0.0, True),
+                                              ((), 1.0, False)])
+def test_walks_by_status_show_everything(shown, at, right):
+    events = [event(f"r{number}", number, at=0.1 * number) for number in (1, 2)]
+    building = Building()
+    for one in events:
+        building.register(one)
+    building.list(*(one for one in events if one["sequence"] in shown), filters={"status": "registered"}, invoked=at)
+    building.close(*events)
+    assert bool(violated(building, "walks_by_status_show_everything")) != right

@@ -252,8 +252,8 @@ class Made:
         day = dict.fromkeys(rules_money.COLUMNS.values(), 0)
         for one in self.movements:
             day[rules_money.COLUMNS[one["kind"]]] += one["credits"]
-        self.listed("credits history", [{"day": DAY, "balance": self.balance, "unpaid_events": len(self.unpaid), **day}],
-                    account="a0")
+        day |= {"day": DAY, "balance": self.balance, "unpaid_events": len(self.unpaid)}
+        self.listed("credits history", [day], account="a0")
         fees = sum(-one["credits"] for one in self.movements if one["kind"] == "fee")
         self.listed("usage", [{"channel_id": "chn_0", "key_id": "key_0", "mode": "live", "events": len(self.events),
                                "unpaid_events": len(self.events) - paid, "content_bytes": 0, "credits": paid + fees,
@@ -268,7 +268,8 @@ class Made:
 
     @staticmethod
     def view(record):
-        return {"notice_id": record["id"], "type": record["type"], "account_id": "acc_0", "deliveries": [
+        return {"notice_id": record["id"], "type": record["type"], "account_id": "acc_0",
+                "created_at": record["created_at"], "deliveries": [
             {"endpoint_id": "whk_0", "status": "delivered", "attempts": 1, "replayed_at": None}]}
 
 
@@ -491,6 +492,11 @@ def test_rates_refuse_rightly():
     made = Made()
     made.ask("balance", status=429, answer={"code": "rate_limited"}, account="a0")
     check("rates_refuse_rightly", made)
+    made = Made()  # the quota of test certifications
+    for _ in range(20):
+        made.ask("certify", "a0/0/test/0", 0, range={}, idempotency_key=None)
+    made.ask("certify", "a0/0/test/0", 429, answer={"code": "rate_limited"}, range={}, idempotency_key=None)
+    assert "rates_refuse_rightly" not in found(made)
 
 
 def test_purchases_move_credits_once():
@@ -570,6 +576,54 @@ def test_fees_are_charged_once():
 
 
 # ---- notices ----
+
+
+def missed(made):
+    """Returns the history in which the last notice never came and is listed as missed."""
+    made.deliveries.pop()
+    history = made.history()
+    state = history.walks["notice list", "a0"][0].answer["data"][-1]["deliveries"][0]
+    state["status"], state["attempts"] = "missed", 0
+    return history
+
+
+def test_notices_are_missed_rightly():
+    check("notices_are_missed_rightly", missed(busy()))
+    made = busy()
+    made.command("webhook update", status=0, endpoint="a0/webhook0", types="balance.low")
+    assert "notices_are_missed_rightly" not in violated(missed(made))
+    made = busy()
+    made.endpoint["created_at"] = stamp(200)
+    made.operations[1].answer["created_at"] = stamp(200)
+    assert "notices_are_missed_rightly" not in violated(missed(made))
+
+
+def test_deleted_endpoints_receive_nothing():
+    made = busy()
+    made.command("webhook delete", endpoint="a0/webhook0").answer = {}
+    made.time += 1
+    made.deliver(made.notices[0][0])  # it was under way
+    assert "deleted_endpoints_receive_nothing" not in found(copy.deepcopy(made))
+    made.time += 10
+    made.deliver(made.notices[0][0])
+    history = made.history()
+    check("deleted_endpoints_receive_nothing", history)
+    history.faults.append(Fault("freeze", 0.0, made.time, {}))  # it may have been under way for long
+    assert "deleted_endpoints_receive_nothing" not in violated(history)
+
+
+def test_each_unpaid_limit_sends_a_notice():
+    made = Made(credits=0)
+    for _ in range(2):
+        made.register()
+        made.register()  # the limit
+        made.add(5)
+        for _ in range(3):
+            made.register()
+    assert "unpaid_limits_send_notices" not in found(copy.deepcopy(made))
+    place = [record["type"] for record, _ in made.notices].index("events.unpaid_limit_reached")
+    del made.notices[place]
+    check("unpaid_limits_send_notices", made)
 
 
 def test_notices_arrive_as_they_are():
