@@ -1,6 +1,8 @@
 """Rules about who may do and see what: keys, suspensions, disabled accounts, other chains; and about configurations
 and the audit log, which say what operators did."""
 
+import hashlib
+import json
 import re
 from collections import Counter
 
@@ -369,11 +371,7 @@ def configurations_follow_the_chain(history):
 
 # ---- the audit log ----
 
-# Commands that change something whenever they are not refused.
-ALWAYS = ("account create", "channel create", "key create", "limit create", "threshold create", "webhook create",
-          "pack create", "purchase create", "credits add", "webhook rotate", "webhook delete", "limit delete",
-          "threshold delete", "webhook test")
-# Commands that change something unless another one may have done so before.
+# Urgent acts, and what undoes them.
 SWITCHES = {"account suspend": "account resume", "account disable": "account enable",
             "channel suspend": "channel resume", "key revoke": None, "webhook disable": "webhook enable"}
 
@@ -386,18 +384,8 @@ def audited(history):
     return acts, all(account.was_read("audit list") for account in accounts(history))
 
 
-def surely_changes(history, one):
-    if one.kind in ALWAYS:
-        return True
-    if one.kind not in SWITCHES:
-        return False
-    name = next(one.arguments[kind] for kind in ("account", "channel", "key", "endpoint") if kind in one.arguments)
-    return not any(other is not one and name in other.arguments.values() and other.invoked <= one.completed
-                   for other in history.of(one.kind, SWITCHES[one.kind] or one.kind))
-
-
-@rule("Each acknowledged command that changes something is in the audit log once, with its arguments; a refused one "
-      "is not, and none is there that was not requested.")
+@rule("Each acknowledged command is in the audit log once, with its arguments, even if it changed nothing; a refused "
+      "one is not, and none is there that was not requested.")
 def acts_are_recorded_once(history):
     acts, whole = audited(history)
     if not whole:
@@ -413,7 +401,7 @@ def acts_are_recorded_once(history):
         many = found.pop(reason, [])
         if len(many) > 1 or (one.refused and many and one.kind != "webhook test"):  # that is recorded beforehand
             yield f"{one}: {len(many)} acts"
-        elif (lasts(one) and not many and surely_changes(history, one) and not unknown_accounts
+        elif (lasts(one) and not many and not unknown_accounts and not one.arguments.get("idempotency_key")
               and not (one.kind == "webhook test" and unwritten)):
             yield f"{one}: no act"
         for act in many:
@@ -433,12 +421,27 @@ def same_arguments(history, act, one):
                for name, value in (act["arguments"] or {}).items())
 
 
-@rule("The acts of an account are numbered without gaps in each of its two chains.")
+@rule("The acts of an account, and those of the installation, are numbered without gaps in each of their two chains.")
 def acts_are_numbered(history):
-    for account in accounts(history):
-        if not account.was_read("audit list"):
-            continue
+    lists = {account.name: account.list("audit list") for account in accounts(history)
+             if account.was_read("audit list")}
+    for name, acts in {**lists, "installation": final_list(history, "audit list")}.items():
         for urgent in (False, True):
-            numbers = sorted(act["number"] for act in account.list("audit list") if act["urgent"] == urgent)
+            numbers = sorted(act["number"] for act in acts if act["urgent"] == urgent)
             if numbers != list(range(1, len(numbers) + 1)):
-                yield f"{account.name}: {'urgent ' if urgent else ''}{numbers}"
+                yield f"{name}: {'urgent ' if urgent else ''}{numbers}"
+
+
+@rule("The chain_hash of an act is the digest of the one before it and of the act itself.")
+def acts_are_chained(history):
+    lists = [account.list("audit list") for account in accounts(history) if account.was_read("audit list")]
+    for acts in [*lists, final_list(history, "audit list")]:
+        before = {False: bytes(32), True: bytes(32)}
+        for act in sorted(acts, key=lambda one: one["number"]):
+            text = json.dumps({name: value for name, value in act.items() if name not in ("chain_hash", "seal")},
+                              sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            found = hashlib.sha256(before[act["urgent"]] + hashlib.sha256(text.encode()).digest())
+            if found.hexdigest() != act["chain_hash"]:
+                yield f"{act}: its digest is {found.hexdigest()}"
+                break
+            before[act["urgent"]] = found.digest()

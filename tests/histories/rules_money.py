@@ -373,6 +373,10 @@ def purchases_move_credits_once(history):
             yield f"{account.name}: {moved} for {sale_id}, which is not listed"
 
 
+def cents(amount):
+    return round(100 * float(amount))
+
+
 @rule("Purchases are those that were requested, each once, with the credits and the price of their pack, and those "
       "of the top-up.")
 def purchases_were_requested(history):
@@ -392,6 +396,8 @@ def purchases_were_requested(history):
             yield f"{account.name}: automatic purchases without a top-up: {sorted(set(listed) - own)}"
         for sale in listed.values():
             pack = packs.get(sale["pack_id"])
+            if cents(sale["total"]) != cents(sale["amount"]) + cents(sale["tax"]):
+                yield f"{account.name}: {sale}: its total is not its amount and its tax"
             if pack and (pack["credits"], pack["price"], pack["currency"]) != \
                     (sale["credits"], sale["amount"], sale["currency"]):
                 yield f"{account.name}: {sale} of {pack}"
@@ -423,9 +429,13 @@ def sales_are_charged_once(history):
             yield f"{sale_id} was charged {count} times"
         if sale_id not in listed or listed[sale_id]["state"] not in ("paid", *BACK):
             yield f"{sale_id} was charged: {listed.get(sale_id)}"
+    charged = {one["sale"] for one in history.facts.get("charges", ())}
+    for sale in listed.values():
+        if sale["automatic"] and was_paid(sale) and sale["sale_id"] not in charged:
+            yield f"{sale} was paid, but not charged"
     for charge in history.facts.get("charges", ()):
         sale = listed.get(charge["sale"])
-        if sale and charge["amount"] != round(100 * float(sale["total"])):
+        if sale and charge["amount"] != cents(sale["total"]):
             yield f"{sale} was charged {charge['amount']}"
     for sale_id, count in Counter(history.facts.get("refunds", ())).items():
         if count > 1 or listed[sale_id]["state"] != "refunded":

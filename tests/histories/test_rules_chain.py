@@ -257,3 +257,16 @@ def test_walks_by_status_show_everything(shown, at, right):
     building.list(*(one for one in events if one["sequence"] in shown), filters={"status": "registered"}, invoked=at)
     building.close(*events)
     assert bool(violated(building, "walks_by_status_show_everything")) != right
+
+
+def test_a_balance_that_a_promotion_lost_says_nothing():
+    def read(facts):
+        building = Building(facts={"names": {"a0": "acc_0"}, **facts})
+        building.add("account create", {"name": "a0", "credits": 20}, answer={"account_id": "acc_0"})
+        building.add("balance", {"account": "a0", "key": KEY, "chain": CHAIN}, invoked=50.0,
+                     answer={"balance": 15, "operational": True, "unpaid_events": 0})
+        first = {"number": 1, "kind": "adjustment", "credits": 20, "balance": 20, "reference": "initial credits"}
+        building.add("credits list", {"account": "a0"}, closing=True, answer={"data": [first], "has_more": False})
+        return violated(building, "balances_are_of_their_time", "balances_do_not_go_back")
+    assert len(read({})) == 2
+    assert not read({"lost": [[49.0, 60.0]]})

@@ -146,8 +146,8 @@ class Made:
 
     def sale(self, automatic=False):
         sale = {"sale_id": f"sal_{len(self.sales)}", "account_id": "acc_0", "pack_id": "pck_0", "credits": 3,
-                "amount": "1.00", "currency": "EUR", "total": "1.00", "state": "pending", "automatic": automatic,
-                "provider": "stripe", "payment": None, "created_at": stamp(self.time), "paid_at": None}
+                "amount": "1.00", "currency": "EUR", "total": "1.00", "tax": "0.00", "state": "pending",
+                "automatic": automatic, "provider": "stripe", "payment": None, "created_at": stamp(self.time), "paid_at": None}
         self.sales[sale["sale_id"]] = sale
         if not automatic:
             self.name(f"a0/sale{len(self.sales) - 1}", sale["sale_id"])
@@ -262,7 +262,7 @@ class Made:
                                "certifications_requested": len(self.certifications),
                                "certifications_completed": len(self.certifications)}], account="a0")
         self.listed("pack list", [{"pack_id": "pck_0", "credits": 3, "price": "1.00", "currency": "EUR"}])
-        self.listed("audit list", self.acts[::-1], account="a0")
+        self.listed("audit list", chained(self.acts)[::-1], account="a0")
         self.listed("audit list", [], installation=True)
         return History({"settings": self.settings}, self.operations, [], self.deliveries, [], self.facts)
 
@@ -271,6 +271,17 @@ class Made:
         return {"notice_id": record["id"], "type": record["type"], "account_id": "acc_0",
                 "created_at": record["created_at"], "deliveries": [
             {"endpoint_id": "whk_0", "status": "delivered", "attempts": 1, "replayed_at": None}]}
+
+
+def chained(acts):
+    """Returns the acts with their digests."""
+    before, found = {False: bytes(32), True: bytes(32)}, []
+    for act in acts:
+        text = json.dumps(act, sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(before[act["urgent"]] + hashlib.sha256(text.encode()).digest())
+        before[act["urgent"]] = digest.digest()
+        found.append({**act, "chain_hash": digest.hexdigest(), "seal": None})
+    return found
 
 
 def busy(**options):
@@ -511,6 +522,9 @@ def test_purchases_move_credits_once():
 
 def test_purchases_were_requested():
     made = busy()
+    made.sales["sal_0"]["total"] = "1.21"
+    check("purchases_were_requested", made)
+    made = busy()
     made.sales["sal_9"] = {**made.sales["sal_0"], "sale_id": "sal_9", "state": "pending", "paid_at": None}
     check("purchases_were_requested", made)
     made = busy()
@@ -525,6 +539,9 @@ def test_purchases_keep_their_state():
 
 
 def test_sales_are_charged_once():
+    made = with_top_up()
+    made.facts["charges"].clear()
+    check("sales_are_charged_once", made)
     made = with_top_up()
     made.facts["charges"] *= 2
     check("sales_are_charged_once", made)
@@ -892,6 +909,23 @@ def test_acts_are_recorded_once():
     check("acts_are_recorded_once", made)
     made = busy()
     made.acts.append({**made.acts[3], "act_id": "act_99", "number": 99, "reason": None})
+    check("acts_are_recorded_once", made)
+
+
+def test_acts_are_chained():
+    for change in ({"actor": "x"}, {"chain_hash": "0"}):
+        history = busy().history()
+        history.walks["audit list", "a0"][0].answer["data"][5] |= change
+        check("acts_are_chained", history)
+
+
+def test_an_urgent_act_is_recorded_even_if_another_one_was_before():
+    made = busy()
+    for _ in range(2):
+        made.command("account suspend", account="a0").answer = {}
+        made.command("account resume", account="a0").answer = {}
+    assert "acts_are_recorded_once" not in found(copy.deepcopy(made))
+    del made.acts[-2]
     check("acts_are_recorded_once", made)
 
 
