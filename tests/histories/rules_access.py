@@ -8,6 +8,7 @@ from collections import Counter
 
 from account_model import accounts, final_list, lasts, possible_values
 from history import FOREVER, rule
+from rules_money import code_of
 from rules_nodes import touches
 
 EFFECT = 2  # seconds within which a revocation or a suspension takes effect on every node
@@ -21,10 +22,6 @@ def answered(one):
 
 def with_key(history):
     return [one for one in history.operations if "key" in one.arguments and "chain" in one.arguments and answered(one)]
-
-
-def code_of(one):
-    return one.answer.get("code") if isinstance(one.answer, dict) and one.status >= 400 else None
 
 
 def switches(history, kind, on, off):

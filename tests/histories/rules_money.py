@@ -13,6 +13,10 @@ COLUMNS = {"events": "events", "settlement": "settlements", "purchase": "purchas
 BACK = {"refunded": "refund", "reverted": "revert"}
 
 
+def code_of(one):
+    return one.answer.get("code") if isinstance(one.answer, dict) and one.status >= 400 else None
+
+
 def every_complete(history):
     return [account for account in accounts(history) if account.complete]
 
@@ -317,31 +321,38 @@ TEST_CERTIFICATIONS = 20  # of an account on a day
 
 
 @rule("A key is refused for its rate only when it, or all keys of its account, may have made as many requests as "
-      "the bucket holds, and a test certification for the quota of a day only when that may be used up.")
+      "the bucket holds.")
 def rates_refuse_rightly(history):
     settings = history.script["settings"]
     for one in history.operations:
-        code = one.answer.get("code") if one.status == 429 and one.answer else None
-        if code != "rate_limited" or "key" not in one.arguments:
+        if code_of(one) != "rate_limited" or "key" not in one.arguments:
             continue
-        account, mode = one.arguments["key"].split("/")[0], one.arguments["chain"].rsplit("/", 1)[1]
+        account, mode = owner_and_mode(one)
         capacity = {"live": 4 * int(settings.get("rate.live", 1_000_000)),
                     "test": int(settings.get("rate.test", 1_000_000))}[mode]
         before = [other for other in history.operations if other.invoked <= one.completed]
         made = sum(other.arguments.get("key") == one.arguments["key"] for other in before)
         of_account = sum(str(other.arguments.get("key")).startswith(account + "/") for other in before)
-        certified = sum(not other.refused and other.kind in ("certify", "certification request") and
-                        account_and_mode(other) == (account, "test") for other in before)
-        used_up = one.kind == "certify" and mode == "test" and certified >= TEST_CERTIFICATIONS
-        if made < capacity and of_account < 4 * capacity and not used_up:
+        if made < capacity and of_account < 4 * capacity:
             yield f"{one}: {made} requests, capacity {capacity}"
 
 
-def account_and_mode(one):
-    """Returns whose certification was requested, and in which mode."""
-    if one.kind == "certify":
-        return one.arguments["chain"].split("/")[0], one.arguments["chain"].rsplit("/", 1)[1]
-    return one.arguments["channel"].split("/")[0], one.arguments["mode"]
+@rule("A test certification is refused for the quota of its account only when that may be used up.")
+def quotas_refuse_rightly(history):
+    asked = history.of("certify", "certification request")
+    for one in asked:
+        if code_of(one) == "test_quota_exceeded":
+            account, mode = owner_and_mode(one)
+            before = sum(not other.refused and other.invoked <= one.completed and
+                         owner_and_mode(other) == (account, "test") for other in asked)
+            if mode != "test" or before < TEST_CERTIFICATIONS:
+                yield f"{one}: {before} were requested"
+
+
+def owner_and_mode(one):
+    """Returns the account of a request and the mode of its chain."""
+    chain = one.arguments.get("chain") or f"{one.arguments['channel']}/{one.arguments['mode']}"
+    return chain.split("/")[0], chain.rsplit("/", 1)[1]
 
 
 # ---- purchases ----

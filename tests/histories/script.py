@@ -218,7 +218,7 @@ class Generator(AccountSteps):
         if kind < 0.4:
             filters = {}
         return {"op": "list", "key": self.some_key(), "filters": filters, "order": chosen.choice(("asc", "desc")),
-                "limit": chosen.choice((1, 2, 3, 7, 50, 500))}
+                "limit": chosen.choice((1, 2, 2, 3, 3, 7, 7, 50, 500))}
 
     def time_mark(self):
         chosen = self.random
@@ -227,6 +227,9 @@ class Generator(AccountSteps):
         return ["event", round(chosen.random(), 3), chosen.choice((0, 0, 1, -1, 1000))]
 
     def list_next(self, steps):
+        """Continues a list, most often one that has more pages."""
+        if self.random.random() < 0.8:
+            steps = [step for step in steps if step.get("limit", 50) <= 7]
         first = self.earlier("list", "certifications", of=steps)
         return {"op": "list_next", "of": first["id"]} if first else None
 

@@ -147,7 +147,8 @@ class Made:
     def sale(self, automatic=False):
         sale = {"sale_id": f"sal_{len(self.sales)}", "account_id": "acc_0", "pack_id": "pck_0", "credits": 3,
                 "amount": "1.00", "currency": "EUR", "total": "1.00", "tax": "0.00", "state": "pending",
-                "automatic": automatic, "provider": "stripe", "payment": None, "created_at": stamp(self.time), "paid_at": None}
+                "automatic": automatic, "provider": "stripe", "payment": None, "created_at": stamp(self.time),
+                "paid_at": None}
         self.sales[sale["sale_id"]] = sale
         if not automatic:
             self.name(f"a0/sale{len(self.sales) - 1}", sale["sale_id"])
@@ -503,11 +504,15 @@ def test_rates_refuse_rightly():
     made = Made()
     made.ask("balance", status=429, answer={"code": "rate_limited"}, account="a0")
     check("rates_refuse_rightly", made)
-    made = Made()  # the quota of test certifications
-    for _ in range(20):
-        made.ask("certify", "a0/0/test/0", 0, range={}, idempotency_key=None)
-    made.ask("certify", "a0/0/test/0", 429, answer={"code": "rate_limited"}, range={}, idempotency_key=None)
-    assert "rates_refuse_rightly" not in found(made)
+
+
+def test_quotas_refuse_rightly():
+    for count in (19, 20):
+        made = Made()
+        for _ in range(count):
+            made.ask("certify", "a0/0/test/0", 0, range={}, idempotency_key=None)
+        made.ask("certify", "a0/0/test/0", 429, answer={"code": "test_quota_exceeded"}, range={}, idempotency_key=None)
+        assert ("quotas_refuse_rightly" in found(made)) == (count == 19)
 
 
 def test_purchases_move_credits_once():
