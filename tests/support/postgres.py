@@ -76,11 +76,16 @@ def as_server(command):
 
 
 def program(name, *arguments):
-    done = subprocess.run(as_server([os.path.join(programs(), name), *arguments]),
-                          capture_output=True, text=True, cwd="/", timeout=300, check=False)
-    if done.returncode:
-        raise Failed(f"{name}: exit {done.returncode}: {done.stderr}")
-    return done.stdout
+    with subprocess.Popen(as_server([os.path.join(programs(), name), *arguments]), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, cwd="/") as process:
+        try:
+            output, errors = process.communicate(timeout=300)
+        except BaseException:
+            process.terminate()  # not killed: it ends the server that it runs, which removes its shared memory
+            raise
+    if process.returncode:
+        raise Failed(f"{name}: exit {process.returncode}: {errors}")
+    return output
 
 
 def eventually(question, what, patience=PATIENCE, pause=0.05):
