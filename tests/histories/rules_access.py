@@ -201,7 +201,8 @@ def things_are_as_they_were_made(history):
                 updates = [other for other in history.of("webhook update") if not other.refused and
                            names.get(other.arguments["endpoint"]) == one.answer[member]]
                 urls = {names.get(other.arguments["url"]) for other in [one, *updates] if "url" in other.arguments}
-                types = [one.answer["types"]] + [types_of(other) for other in updates if "types" in other.arguments]
+                first = one.answer["types"] and sorted(one.answer["types"])
+                types = [first, *(types_of(other) for other in updates if "types" in other.arguments)]
                 if held["url"] not in urls or (held["types"] and sorted(held["types"])) not in types:
                     yield f"{one}: {held}, given were {urls} and {types}"
 
