@@ -186,6 +186,24 @@ def notices_are_missed_rightly(history):
                     yield f"{account.name}: {notice['notice_id']} of {notice['created_at']}: {state}; {endpoint.create}"
 
 
+@rule("An endpoint is disabled in the end only by a command that may have come last, or by notices that failed.")
+def endpoints_are_disabled_rightly(history):
+    attempts = len(history.script["settings"].get("webhook.schedule", "").split(",")) + 1
+    names, found = history.facts.get("names", {}), {one.id: one for one in endpoints(history)}
+    for account in accounts(history):
+        for listed in account.list("webhook list"):
+            endpoint = found.get(listed["endpoint_id"])
+            if not endpoint or listed["enabled"] or any(one.kind == "webhook replay" and not one.refused
+                                                        for one in endpoint.commands):
+                continue
+            enabled = max((one.invoked for one in history.of("webhook enable") if one.good and
+                           names.get(one.arguments["endpoint"]) == endpoint.id), default=0.0)
+            by_command = any(one.kind == "webhook disable" and not one.refused and
+                             (not one.good or one.completed >= enabled) for one in endpoint.commands)
+            if not by_command and failures(account, endpoint, attempts) < ATTEMPTS:
+                yield f"{account.name}: {listed}, enabled at {enabled:.3f}"
+
+
 @rule("An endpoint that was deleted receives nothing any more, once what was under way is over.")
 def deleted_endpoints_receive_nothing(history):
     calm = max((fault.ended for fault in history.faults), default=0.0)

@@ -240,7 +240,7 @@ class Made:
         for record, body in self.notices:
             self.operation("notice show", {"notice": record["id"]}, 200, {**self.view(record), "body": body}, "closing",
                            True)
-        self.listed("webhook list", [{**self.endpoint, "enabled": True}], account="a0")
+        self.listed("webhook list", [{"enabled": True, **self.endpoint}], account="a0")
         paid = sum(-one["credits"] for one in self.movements if one["kind"] == "events")
         self.listed("threshold list", [{"threshold_id": "thr_0", "account_id": "acc_0", "credits": 1,
                                        "armed": self.balance > 1}], account="a0")
@@ -618,6 +618,17 @@ def test_notices_are_missed_rightly():
     made.endpoint["created_at"] = stamp(200)
     made.operations[1].answer["created_at"] = stamp(200)
     assert "notices_are_missed_rightly" not in violated(missed(made))
+
+
+def test_endpoints_are_disabled_rightly():
+    made = busy()
+    made.endpoint["enabled"] = False
+    check("endpoints_are_disabled_rightly", copy.deepcopy(made))
+    made.command("webhook disable", status=0, endpoint="a0/webhook0")
+    made.command("webhook enable", endpoint="a0/webhook0").answer = {}
+    assert "endpoints_are_disabled_rightly" not in found(copy.deepcopy(made))  # it may take effect late
+    made.operations[-2].status, made.operations[-2].answer = 200, {}
+    check("endpoints_are_disabled_rightly", made)
 
 
 def test_deleted_endpoints_receive_nothing():
