@@ -2,12 +2,13 @@
 one identifier, one body and the right signature."""
 
 import bisect
+import datetime
 import hashlib
 import hmac
 import json
 from collections import Counter
 
-from account_model import accounts
+from account_model import accounts, possible_values
 from history import FOREVER, rule
 from operations import shifted
 from rules_access import EFFECT
@@ -164,25 +165,57 @@ def failures(account, endpoint, attempts):
                for notice in account.list("notice list") for state in notice["deliveries"])
 
 
+def may_have_been_disabled(history, account, endpoint, start, end):
+    """Returns whether an endpoint may not have been enabled, by a command or since notices failed."""
+    names = history.facts.get("names", {})
+    writes = [(None, False)] + [(one, one.kind != "webhook enable") for one in
+                                history.of("webhook disable", "webhook enable", "webhook delete")
+                                if names.get(one.arguments["endpoint"]) == endpoint.id]
+    attempts = len(history.script["settings"].get("webhook.schedule", "").split(",")) + 1
+    refused = sum(one["receiver"] in endpoint.receivers and not 200 <= one["status"] < 300
+                  for one in history.deliveries)
+    replayed = any(one.kind == "webhook replay" and not one.refused for one in endpoint.commands) and (
+        refused >= ATTEMPTS * attempts or history.faulty(0.0, FOREVER, "receivers"))
+    return replayed or True in possible_values(writes, start, end, EFFECT) or \
+        failures(account, endpoint, attempts) >= ATTEMPTS
+
+
+def since_when(history):
+    """Returns {notice_id: when it certainly had arisen}, of notices of certifications that were seen to have ended."""
+    ended = {}
+    for one in history.of("certification"):
+        if one.good and one.answer["status"] != "processing":
+            name = one.answer["certification_id"]
+            ended[name] = min(one.completed, ended.get(name, FOREVER))
+    found = {}
+    for name, shown in bodies(history).items():
+        found[name] = ended.get(json.loads(shown["body"])["data"].get("certification_id"), FOREVER)
+    return found
+
+
 @rule("A notice is missed only by an endpoint that was disabled, was created later, or subscribed to its type later.")
 def notices_are_missed_rightly(history):
-    if history.facts.get("clock_moved"):
+    if history.facts.get("clock_moved") or "wall" not in history.facts:
         return
-    attempts = len(history.script["settings"].get("webhook.schedule", "").split(",")) + 1
-    found = {one.id: one for one in endpoints(history)}
+    found, arisen = {one.id: one for one in endpoints(history)}, since_when(history)
     for account in accounts(history):
         for notice in account.list("notice list"):
+            # It arises with its transaction, which may commit long after the time that it states.
+            start = datetime.datetime.fromisoformat(notice["created_at"]).timestamp() - history.facts["wall"] - EFFECT
+            end = arisen.get(notice["notice_id"], FOREVER)
             for state in notice["deliveries"]:
                 endpoint = found.get(state["endpoint_id"])
                 if state["status"] != "missed" or not endpoint:
                     continue
-                changed = any(not one.refused and ("types" in one.arguments or one.kind in (
-                    "webhook disable", "webhook delete", "webhook replay")) for one in endpoint.commands)
                 since = endpoint.create.answer["created_at"]
                 if endpoint.create.client != "setup":
                     since = shifted(since, int(EFFECT * 1e6))
-                if not changed and notice["created_at"] >= since and \
-                        failures(account, endpoint, attempts) < ATTEMPTS:
+                types = [(None, ",".join(endpoint.types or ["all"]))] + [
+                    (one, one.arguments["types"]) for one in endpoint.commands if "types" in one.arguments]
+                subscribed = all(given == "all" or notice["type"] in given.split(",")
+                                 for given in possible_values(types, start, end, EFFECT))
+                if subscribed and notice["created_at"] >= since and \
+                        not may_have_been_disabled(history, account, endpoint, start, end):
                     yield f"{account.name}: {notice['notice_id']} of {notice['created_at']}: {state}; {endpoint.create}"
 
 

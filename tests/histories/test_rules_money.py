@@ -603,6 +603,7 @@ def test_fees_are_charged_once():
 def missed(made):
     """Returns the history in which the last notice never came and is listed as missed."""
     made.deliveries.pop()
+    made.facts["wall"] = dt.datetime.fromisoformat(stamp(0)).timestamp()
     history = made.history()
     state = history.walks["notice list", "a0"][0].answer["data"][-1]["deliveries"][0]
     state["status"], state["attempts"] = "missed", 0
@@ -614,6 +615,19 @@ def test_notices_are_missed_rightly():
     made = busy()
     made.command("webhook update", status=0, endpoint="a0/webhook0", types="balance.low")
     assert "notices_are_missed_rightly" not in violated(missed(made))
+    made = busy()
+    made.command("webhook disable", endpoint="a0/webhook0").answer = {}
+    assert "notices_are_missed_rightly" not in violated(missed(copy.deepcopy(made)))
+    made.command("webhook enable", endpoint="a0/webhook0").answer = {}
+    made.time += 10
+    made.certify()  # it is long enabled again
+    name = made.certifications[-1]["certification_id"]
+    made.ask("certification", answer=made.certifications[-1], of_chain="a0/0/live", certification_id=name)
+    made.time += 10
+    made.command("webhook disable", endpoint="a0/webhook0").answer = {}
+    check("notices_are_missed_rightly", missed(copy.deepcopy(made)))
+    made.operations = [one for one in made.operations if one.kind != "certification"]
+    assert "notices_are_missed_rightly" not in violated(missed(made))  # it may have arisen only then
     made = busy()
     made.endpoint["created_at"] = stamp(200)
     made.operations[1].answer["created_at"] = stamp(200)
