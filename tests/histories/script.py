@@ -190,7 +190,11 @@ class Generator(AccountSteps):
         return self.referring(steps, "get_event", "register", "repeat")
 
     def get_content(self, steps):
-        return self.referring(steps, "get_content", "register", "repeat")
+        """Reads a content, most often of an event that has one."""
+        first = self.earlier("register", of=steps if self.random.random() < 0.7 else None)
+        if not first or (first["content"]["form"] == "hash" and self.random.random() < 0.9):
+            return None
+        return {"op": "get_content", "of": first["id"]}
 
     def referring(self, steps, op, *ops, **more):
         """Refers to an earlier step: most often of the same client, since that one is certainly over."""
