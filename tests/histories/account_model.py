@@ -149,7 +149,7 @@ class Account:
                 min((one.completed for one in causes if one.good), default=FOREVER))
 
     def causes_of(self, kind, reference):
-        """Returns the operations that may have caused a movement; None: it may have come by itself."""
+        """Returns the operations that may have caused a movement; None: the service may have made it."""
         number = number_of(reference)
         if number is not None:
             return [self.by_number[number]] if number in self.by_number else None

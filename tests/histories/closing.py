@@ -51,7 +51,7 @@ class Closing:
             pauses.sleep()
 
     def resolve(self):
-        """The registrations whose outcome no answer has told."""
+        """The registrations whose outcome is unknown."""
         keys = dict(self.keys())
         known = {(one.arguments["chain"], one.arguments["client_ref"])
                  for one in self.run.operations if one.kind == "register" and one.good}

@@ -39,7 +39,7 @@ class ClosingAccounts:
     # ---- before anything is read ----
 
     def end_states(self):
-        """What was suspended works again, and what arises by itself stops."""
+        """What was suspended works again, and what the service does on its own stops."""
         for name in made(self.run, "account create"):
             self.command("account enable", account={"$": name})
             self.command("account resume", account={"$": name})

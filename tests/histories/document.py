@@ -1,4 +1,4 @@
-"""The page of the documentation that lists what histories are made of: operations, faults and rules."""
+"""The pages of the documentation that list what histories are made of: operations, faults and rules."""
 
 import pathlib
 
@@ -8,11 +8,11 @@ import rules  # noqa: F401 - registers the rules
 import script
 from history import RULES
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/develop/histories-rules.md"
-HEAD = """# Rules and faults of histories
+DIRECTORY = pathlib.Path(__file__).resolve().parents[2] / "docs/develop"
+HEAD = """# {title} of histories
 
-This page is for developers. It lists what [histories](histories.md) are checked for, which faults they have and what
-their clients do. `tests/histories/histories.py --document` writes it, and a test compares it with the code.
+This page is for developers. It lists {what}. `tests/histories/histories.py --document` writes it, and a test compares
+it with the code. [histories.md](histories.md) explains them.
 """
 
 
@@ -40,10 +40,24 @@ TABLES = {
 }
 
 
-def page():
-    """Returns the whole page."""
-    parts = [HEAD]
-    for title, rows in TABLES.items():
-        parts.append(f"\n## {title}\n\n| name | meaning |\n|---|---|\n" + "".join(
-            f"| `{name}` | {text.replace('|', chr(92) + '|')} |\n" for name, text in rows()))
+# file: (title, what it lists, tables)
+PAGES = {
+    "histories-rules.md": ("Rules", "what every history is checked for", ("Rules",)),
+    "histories-faults.md": ("Faults and operations", "the faults of histories and what their clients do",
+                            ("Faults", "Operations")),
+}
+
+
+def page(name):
+    """Returns a whole page."""
+    title, what, tables = PAGES[name]
+    parts = [HEAD.format(title=title, what=what)]
+    for table in tables:
+        parts.append(f"\n## {table}\n\n| name | meaning |\n|---|---|\n" + "".join(
+            f"| `{row}` | {text.replace('|', chr(92) + '|')} |\n" for row, text in TABLES[table]()))
     return "".join(parts)
+
+
+def write():
+    for name in PAGES:
+        (DIRECTORY / name).write_text(page(name), encoding="utf-8")

@@ -37,7 +37,7 @@ class Fault:
 
     @classmethod
     def draw(cls, chosen, script):
-        """Returns the members of a specification beside its name, time and duration."""
+        """Returns the members of a specification except its name, time and duration."""
         return {"node": chosen.randrange(script["nodes"])}
 
     def node(self, world):

@@ -56,7 +56,7 @@ class PowerCut(Trigger):
         self.disarm(world)
 
     def disarm(self, world):
-        """Lets go what stands at the step, and has nothing more stop there."""
+        """Releases what has stopped at the step, and stops nothing there any more."""
         if "step" in self.spec:
             world.log_steps[self.node(world)].go_on()
 
@@ -153,7 +153,7 @@ class FailingStatements(OfMachine):
 
 @fault
 class DiskFull(OfMachine):
-    """The disk has no more room than a few bytes. A start then fails; a running node goes on."""
+    """The disk has no more room than a few bytes. A start then fails; a running node continues."""
 
     bids = "start"
     needs = {"disk": ("small",)}

@@ -109,7 +109,7 @@ class Restart(Fault):
 
 @fault
 class Freeze(Fault):
-    """A node stands still, its connections stay open."""
+    """A node is frozen, its connections stay open."""
 
     weight = 2
 
@@ -158,7 +158,7 @@ class KillSigner(OfHelpers):
 
 @fault
 class FreezeSigner(OfHelpers):
-    """The signing process stands still. After 20 seconds, which other faults may add up to, the node ends."""
+    """The signing process is frozen. After 20 seconds, which other faults may add up to, the node ends."""
 
     bids = "end"
 

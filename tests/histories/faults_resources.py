@@ -28,7 +28,7 @@ class Limited(Fault):
 
 @fault
 class FewDescriptors(Limited):
-    """A node can open few files and connections more. A start then fails; a running node goes on."""
+    """A node can open few files and connections more. A start then fails; a running node continues."""
 
     weight = 2
     bids = "start"

@@ -32,8 +32,8 @@ class Authority(Layered):
     weight = 4
     needs = {"authorities": (1, 2)}
     MODES = ("late:1", "late:3", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage", "critical",
-             "wrong_time", "ahead:3", "ahead:20", "untrusted", "rejected", "garbage", "error", "close", "silent", "endless_header",
-             "no_accuracy", "alone")
+             "wrong_time", "ahead:3", "ahead:20", "untrusted", "rejected", "garbage", "error", "close", "silent",
+             "endless_header", "no_accuracy", "alone")
 
     @classmethod
     def draw(cls, chosen, script):

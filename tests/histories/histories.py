@@ -13,7 +13,7 @@ says more.
     histories.py --cases                          the tests of defects that were fixed
     histories.py --planted flush --minutes 30     a program with a planted fault, until a rule notices it
     histories.py --list                           the rules, the faults and what clients do
-    histories.py --document                       writes them to docs/develop/histories-rules.md
+    histories.py --document                       writes them to docs/develop
 
 Without --runs and --minutes, histories are run until a signal. SIGINT and SIGTERM end the work in order.
 Exit status: 0: no violation; 1: violations (for --planted: a fault was not found; for --shrink: the script violated no
@@ -65,7 +65,7 @@ def parser():
     made.add_argument("--jobs", type=int, default=2, help="histories at a time (2)")
     made.add_argument("--program", default=BINARY, help="the program (CONSTANCIA, or build/constancia)")
     made.add_argument("--previous", metavar="FILE",
-                      help="a program of an earlier version, with which random histories begin, and from which they upgrade")
+                      help="a program of an earlier version, with which random histories begin")
     made.add_argument("--rule", help="of --shrink: the rule that has to stay violated (the one most often violated)")
     made.add_argument("-o", "--output", type=pathlib.Path, metavar="FILE", help="of --shrink: the short script")
     made.add_argument("--state", type=pathlib.Path, metavar="FILE",
@@ -167,7 +167,7 @@ def main(arguments=None):
     if options.shrink and not options.output:
         made.error("--shrink needs -o FILE")
     if options.list or options.document:
-        list_all() if options.list else document.PAGE.write_text(document.page(), encoding="utf-8")
+        list_all() if options.list else document.write()
         return 0
     if options.history:
         return check_history(options.history)

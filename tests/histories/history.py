@@ -75,8 +75,9 @@ class History:
         self.script = script
         self.operations = sorted(operations, key=lambda one: one.invoked)
         self.faults, self.deliveries, self.ends = list(faults), list(deliveries), list(ends)
-        self.facts = facts or {}  # wall: the wall-clock time of the start; wall_error: seconds by which it may be wrong;
-                                  # clock_moved: whether a node's wall clock was moved
+        # wall: the wall-clock time of the start; wall_error: seconds by which it may be wrong; clock_moved: whether a
+        # node's wall clock was moved. Run.facts has the others.
+        self.facts = facts or {}
 
     # ---- on disk ----
 

@@ -1,4 +1,4 @@
-"""The operations of a script: each method of Interface resolves a step, requests it once, and records what came back.
+"""The operations of a script: each method of Interface resolves a step, requests it once, and records the answer.
 
 A step refers to other steps by number ("of"), to keys, channels and accounts by name, and to times and sequences
 by their place among the events that are known when it runs, so that a script means the same in each run."""

@@ -259,7 +259,8 @@ def keys_see_their_own(history):
                 yield f"{one}: {item}"
 
 
-@rule("No identifier of an event, a certification, a notice, a purchase or an act is in two accounts or chains.")
+@rule("No identifier of an event, a certification, a notice, a purchase or an audit record is in two accounts or "
+      "chains.")
 def identifiers_are_of_one(history):
     holders = {}
     for chain, events in history.final.items():
@@ -358,7 +359,7 @@ def events_state_their_configuration(history):
                            f"{times.get(version)}, a later one since {later:.3f}")
 
 
-@rule("The configuration that events state never goes back along a chain.")
+@rule("The configuration that events state never decreases along a chain.")
 def configurations_follow_the_chain(history):
     for chain, events in history.final.items():
         for before, event in zip(events, events[1:]):
@@ -375,7 +376,7 @@ SWITCHES = {"account suspend": "account resume", "account disable": "account ena
 
 
 def audited(history):
-    """Returns the acts of all lists, and whether every list was read to its end."""
+    """Returns the audit records of all lists, and whether every list was read to its end."""
     acts = final_list(history, "audit list")
     for account in accounts(history):
         acts = acts + account.list("audit list")
@@ -411,7 +412,7 @@ def acts_are_recorded_once(history):
 
 
 def same_arguments(history, act, one):
-    """Whether an act states what the command gave; names of things stand for their identifiers."""
+    """Whether an audit record states what the command gave; names of things stand for their identifiers."""
     names = history.facts.get("names", {})
     given = {name: names.get(value, value) if isinstance(value, str) else value
              for name, value in one.arguments.items()}
@@ -419,7 +420,8 @@ def same_arguments(history, act, one):
                for name, value in (act["arguments"] or {}).items())
 
 
-@rule("The acts of an account, and those of the installation, are numbered without gaps in each of their two chains.")
+@rule("The audit records of an account, and those of the installation, are numbered without gaps in each of their "
+      "two chains.")
 def acts_are_numbered(history):
     lists = {account.name: account.list("audit list") for account in accounts(history)
              if account.was_read("audit list")}
@@ -430,7 +432,7 @@ def acts_are_numbered(history):
                 yield f"{name}: {'urgent ' if urgent else ''}{numbers}"
 
 
-@rule("The chain_hash of an act is the digest of the one before it and of the act itself.")
+@rule("The chain_hash of an audit record is the digest of the record before it and of its own content.")
 def acts_are_chained(history):
     lists = [account.list("audit list") for account in accounts(history) if account.was_read("audit list")]
     for acts in [*lists, final_list(history, "audit list")]:

@@ -48,7 +48,7 @@ def receipts_hold(history):
             yield f"{one}; in the end {held}"
 
 
-@rule("Whoever sees an event at any time sees the same as everybody else, except for its status and its timestamp.")
+@rule("Every answer that shows an event shows the same, except for its status and its timestamp.")
 def events_are_the_same_everywhere(history):
     final = final_by(history, "event_id")
     for one, chain, event in history.sightings:
@@ -80,7 +80,7 @@ def receipts_answer_the_request(history):
 # event (201); the same one afterwards is a repetition (200); another one is a conflict (409); any other refusal
 # happens only where the client_ref is free, since a repetition precedes all limits. Without an answer, or with 5xx,
 # it did the one or nothing, at any time after its invocation.
-ANYWAY = (401, 403, 408, 429)  # come before a client_ref is looked at
+ANYWAY = (401, 403, 408, 429)  # come before the lookup of the client_ref
 
 
 def possible(state, one):
@@ -187,7 +187,7 @@ def states_go_forward(history):
             told = [one.completed for one, state in seen if state[part]]
             for one, state in seen:
                 if not state[part] and min(told, default=FOREVER) < one.invoked:
-                    yield f"{chain}: {event_id}: the {name} went back in {str(one)[:300]}"
+                    yield f"{chain}: {event_id}: the {name} returned to its former value in {str(one)[:300]}"
 
 
 @rule("A content has the digest that was declared; an event of digests alone has none.")
@@ -236,7 +236,7 @@ def answers_are_about_what_was_asked(history):
 
 
 def config_hashes(history):
-    """Returns {(channel_id, version): digest of the configuration}, as operators were told."""
+    """Returns {(channel_id, version): digest of the configuration}, as the answers to operators state."""
     return {(one.answer["channel_id"], version["version"]): version["config_hash"] for one in history.operations
             if one.good and one.kind.startswith("channel ") and "config_versions" in one.answer
             for version in one.answer["config_versions"]}

@@ -52,7 +52,7 @@ class Endpoint:
         self.receivers = {int(one.arguments["url"].split()[1]) for one in [create, *self.commands]
                           if "url" in one.arguments}
         self.secrets = [(create, create.answer["secret"], 1)]
-        self.unknown = []  # rotations whose secret no answer has told
+        self.unknown = []  # rotations whose secret is unknown
         for one in self.commands:
             if one.kind == "webhook rotate" and one.good:
                 self.secrets.append((one, one.answer["secret"], one.answer["secret_version"]))

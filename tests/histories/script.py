@@ -263,7 +263,7 @@ class Generator(AccountSteps):
         return self.referring(steps, "certification", "certify")
 
     def download(self, steps):
-        """Waits so many seconds for the certification to be completed."""
+        """Waits that long for the certification to be completed."""
         return self.referring(steps, "download", "certify", file=self.random.choice(("es", "en", "evidence")),
                               wait=self.random.choice((0, 0.5, 3)))
 

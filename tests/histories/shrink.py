@@ -254,8 +254,8 @@ class Shrinker:
         return after < before
 
     def remove_chunks(self, name, parts_of, without, size):
-        """Tries each chunk of that size once. After a removal it goes on from the chunk before, since two are tried at
-        a time."""
+        """Tries each chunk of that size once. After a removal it continues from the chunk before, since two are tried
+        at a time."""
         place, chosen = 0, 0
         while chosen is not None and not self.runner.over():
             parts = parts_of(self.best)

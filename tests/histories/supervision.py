@@ -9,7 +9,7 @@ import time
 
 from program import STOP_PATIENCE
 
-RESTART_PAUSE = 0.2  # until a node that ended by itself is started again
+RESTART_PAUSE = 0.2  # until a node that ended without an order is started again
 
 
 class Supervision:
@@ -83,7 +83,7 @@ class Supervision:
             os.kill(node.process.pid, number)
 
     def terminate(self, node):
-        """Orders a node to stop, as a service manager does: what stands still continues, too."""
+        """Orders a node to stop, as a service manager does: what is frozen continues."""
         if node.alive():
             self.ordered[node] = node.process
             self.signal(node, signal.SIGTERM)

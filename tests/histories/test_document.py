@@ -1,16 +1,18 @@
-"""Tests of the documentation: the page of rules and faults is what the code says."""
+"""Tests of the documentation: the pages of rules, faults and operations are what the code says."""
 
 import document
 from fault import KINDS
 from history import RULES
 
 
-def test_the_page_is_up_to_date():
-    assert document.PAGE.read_text(encoding="utf-8") == document.page(), "histories.py --document writes it"
+def test_the_pages_are_up_to_date():
+    for name in document.PAGES:
+        assert (document.DIRECTORY / name).read_text(encoding="utf-8") == document.page(name), \
+            "histories.py --document writes it"
 
 
-def test_everything_is_on_the_page():
-    text = document.page()
+def test_everything_is_on_a_page():
+    text = "".join(map(document.page, document.PAGES))
     for name in [*(one.name for one in RULES), *KINDS]:
         assert f"\n| `{name}` | " in text, name
 
