@@ -311,17 +311,6 @@ int db_describe(struct db_connection *reader, struct db_facts *ret, struct error
 	return driver->describe(reader, ret, error);
 }
 
-/* The readers that this thread holds. */
-static _Thread_local struct db_connection *held_readers;
-
-/* A thread that holds a reader must not wait for another connection: the readers, or the writer and
- * the last reader, could wait for each other for ever. */
-static void assert_holds_no_reader(const struct db *db)
-{
-	for (const struct db_connection *held = held_readers; held; held = held->held_next)
-		assert(held->db != db);
-}
-
 /* A connection that two threads had would write what one of them did in the other's transaction. */
 static struct db_connection *take(struct db_connection *connection)
 {
@@ -330,34 +319,15 @@ static struct db_connection *take(struct db_connection *connection)
 	return connection;
 }
 
-static struct db_connection *take_reader(struct db_connection *reader)
-{
-	reader->is_reader = true;
-	reader->held_next = held_readers;
-	return held_readers = take(reader);
-}
-
-static void release_reader(struct db_connection *reader)
-{
-	struct db_connection **held = &held_readers;
-	while (*held && *held != reader)
-		held = &(*held)->held_next;
-	assert(*held); /* the thread that took it gives it back */
-	*held = reader->held_next;
-	reader->held_next = NULL;
-}
-
 struct db_connection *db_take_writer(struct db *db)
 {
 	thread_assert_may_block();
-	assert_holds_no_reader(db);
 	return take(db->driver->take_writer(db));
 }
 
 struct db_connection *db_take_local(struct db *db)
 {
 	thread_assert_may_block();
-	assert_holds_no_reader(db);
 	return take(db->driver->take_local ? db->driver->take_local(db) : db->driver->take_writer(db));
 }
 
@@ -365,15 +335,13 @@ struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t 
 {
 	assert(number < db_registrar_count(db));
 	thread_assert_may_block();
-	assert_holds_no_reader(db);
 	return take(db->driver->take_registrar(db, number, account));
 }
 
 struct db_connection *db_take_reader(struct db *db)
 {
 	thread_assert_may_block();
-	assert_holds_no_reader(db);
-	return take_reader(db->driver->take_reader(db));
+	return take(db->driver->take_reader(db));
 }
 
 struct db_connection *db_side_connection(struct db_connection *connection)
@@ -399,8 +367,6 @@ void db_give(struct db_connection *connection)
 	connection->failure = OK;
 	connection->kept = NULL;
 	connection->is_taken = false;
-	if (connection->is_reader)
-		release_reader(connection);
 	connection->db->driver->give(connection);
 }
 

@@ -180,9 +180,8 @@ struct db_connection *db_take_local(struct db *db);
 /* Takes registrar `number`, counted from 0. If tables are distributed, its transaction may use only
  * the rows of `account`; otherwise `account` is ignored. */
 struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t account);
-/* Takes a read-only connection. Blocks while all are taken, so a thread that holds one must not
- * take another connection of the database, which is asserted. The thread also gives it back. A
- * thread that holds the writer or a registrar may take a reader. */
+/* Takes a read-only connection. Blocks while all are taken, so a thread must never take a second
+ * one while it holds one. */
 struct db_connection *db_take_reader(struct db *db);
 /* Returns a connection for reading committed data of no account within a transaction: the
  * connection itself, or, if it is limited to one account's rows, another connection of the holder,

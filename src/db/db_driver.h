@@ -109,8 +109,6 @@ struct db_connection {
 	bool may_retry;
 	void *kept;    /* db_attach */
 	bool is_taken; /* from db_take_* to db_give */
-	bool is_reader;
-	struct db_connection *held_next; /* of the holding thread's readers, one for each database */
 	struct error error;
 };
 struct db_query {

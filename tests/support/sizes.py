@@ -33,7 +33,7 @@ TABLE = {
     "page_size": (2048, (512, 4096)),
     "append_runs": (32, (1, 3)),
     # Connections and results.
-    "readers": (8, (1, 2, 4)),
+    "readers": (8, (2, 4)),
     "registrars": (4, (1, 2)),
     "rows_fetched": (500, (1, 7)),
     "statements_sent": (1016, (1, 5, 40)),

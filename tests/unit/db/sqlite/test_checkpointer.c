@@ -88,20 +88,6 @@ static void write_row(int64_t bytes)
 	fixture.rows++;
 }
 
-static void *write_row_of(void *bytes)
-{
-	write_row(*(int64_t *)bytes);
-	return NULL;
-}
-
-/* Writes in another thread, because the holder of a reader takes no writer. */
-static void write_row_elsewhere(int64_t bytes)
-{
-	pthread_t thread;
-	assert_int_equal(pthread_create(&thread, NULL, write_row_of, &bytes), 0);
-	pthread_join(thread, NULL);
-}
-
 static void open_log(int *ret_file, struct stat *ret_status)
 {
 	char path[300];
@@ -221,9 +207,9 @@ static void what_a_reader_needs_is_moved_afterwards(void **state)
 {
 	uint32_t turn = log_turn();
 	struct db_connection *reader = begin_to_read();
-	write_row_elsewhere(80 * MIB);
+	write_row(80 * MIB);
 	for (int i = 0; i < 200; i++)
-		write_row_elsewhere(10);
+		write_row(10);
 	assert_int_equal(log_turn(), turn);
 	db_give(reader);
 	off_t before = write_until_anew(turn);
@@ -238,7 +224,7 @@ static void while_a_long_log_is_moved_nobody_waits(void **state)
 	uint32_t turn = log_turn();
 	struct db_connection *reader = begin_to_read();
 	for (int i = 0; i < 4; i++)
-		write_row_elsewhere(40 * MIB);
+		write_row(40 * MIB);
 	assert_true(log_size() > 128 * MIB);
 	hold_file();
 	db_give(reader);
