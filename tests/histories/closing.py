@@ -45,6 +45,7 @@ class Closing:
             done = self.interface.perform(step, closing=True)
             if done is None or (0 < done.status < 500 and done.status != 429):
                 return done
+            self.run.world.keep_up()  # starts a node again that ended although nothing was wrong any more
             if time.monotonic() > end:
                 self.unresolved.append(f"waited {PATIENCE} s for an answer: {done}")
                 return done
