@@ -13,7 +13,7 @@ import zipfile
 from closing_accounts import ClosingAccounts
 from operations import Interface
 
-PATIENCE = 90  # seconds until what has to become true must be so
+BRIEF, PATIENCE = 2, 90  # seconds until what has to become true must be so
 CHECK_SECONDS = 300  # how long a check of the whole store may take on a machine under load
 VERIFIED = 8  # certifications whose files are downloaded
 READ_AGAIN = 15  # events of a chain that are read one by one
@@ -38,16 +38,21 @@ class Closing:
         self.random = random.Random(run.script["seed"])
         self.unresolved = []  # what was not answered, although nothing was wrong any more
 
+    def patience(self):
+        """Returns how long something may take; little once a process has ended that should not have, which is a
+        violation already."""
+        return BRIEF if self.run.world.ends else PATIENCE
+
     def until_answered(self, step):
         """Repeats a step until its answer is neither missing nor 5xx, nor a refusal for the rate."""
-        end, pauses = time.monotonic() + PATIENCE, Pauses()
+        end, pauses = time.monotonic() + self.patience(), Pauses()
         while True:
             done = self.interface.perform(step, closing=True)
             if done is None or (0 < done.status < 500 and done.status != 429):
                 return done
             self.run.world.keep_up()  # starts a node again that ended although nothing was wrong any more
             if time.monotonic() > end:
-                self.unresolved.append(f"waited {PATIENCE} s for an answer: {done}")
+                self.unresolved.append(f"waited in vain for an answer: {done}")
                 return done
             pauses.sleep()
 
@@ -96,7 +101,7 @@ class Closing:
 
     def ended(self, number, key):
         """Waits until a certification has ended."""
-        end, pauses = time.monotonic() + PATIENCE, Pauses()
+        end, pauses = time.monotonic() + self.patience(), Pauses()
         while True:
             done = self.until_answered({"op": "certification", "of": number, "key": key})
             if not done or not done.good or done.answer["status"] != "processing" or time.monotonic() > end:
@@ -148,7 +153,7 @@ class Closing:
 
     def wait_for_notices(self):
         """Until every notice that the service lists as waiting was sent, or its patience is over."""
-        end, pauses = time.monotonic() + PATIENCE, Pauses()
+        end, pauses = time.monotonic() + self.patience(), Pauses()
         while time.monotonic() < end:
             waiting = False
             for name in [one.arguments["name"] for one in self.run.operations
