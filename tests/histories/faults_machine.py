@@ -185,9 +185,9 @@ class OfClock(Fault):
 
 @fault
 class ClockStep(OfClock):
-    """The clock is set forward or back, and set right after the time. One that is far ahead `stays` so: set back it
-    would be behind the events that it dated, and each chain would wait until it has come up to them. Where others
-    have clocks, too, it cannot stay so: the service would refuse to register, or be refused."""
+    """The clock is set forward or back, and corrected after the time. A clock that is far ahead `stays` so. If it were
+    corrected, the last events of each chain would be later than the clock, and the service would refuse registrations
+    until the clock reaches them. It is corrected where an authority or S3 compares its time with theirs."""
 
     NEAR, FAR = (1, 2, 4), (10, 3600, 86_400)
 

@@ -5,7 +5,7 @@ import signal
 
 from fault import Fault, Trigger, fault
 
-STEPS = ("moving", "moved", "synced", "believing", "anew", "spilling", "committing", "committed")
+STEPS = ("moving", "moved", "synced", "checking", "reset", "spilling", "committing", "committed")
 HELPERS = ("renderer", "trusted-list")
 
 

@@ -24,8 +24,8 @@ enum step {
 	MOVING,      /* before a page is checkpointed: the size-th byte of a checkpoint */
 	MOVED,       /* the log is checkpointed: before the file is synced */
 	SYNCED,      /* after that sync: before the log is reset */
-	BELIEVING,   /* after the checkpoint: before the file system is asked whether the sync counts */
-	ANEW,        /* the log was reset: before its new header is synced */
+	CHECKING,    /* after the checkpoint: before the file system is asked whether the sync counts */
+	RESET,       /* the log was reset: before its new header is synced */
 	SPILLING,    /* a batch has written that many bytes to the log; its COMMIT has not begun */
 	COMMITTING,  /* before the sync of a batch with that many bytes in the log */
 	COMMITTED,   /* after that sync: before any response */
@@ -160,7 +160,7 @@ static int sync_by(int (*call)(int), int descriptor)
 		reach_in_batch(REST_MOVED, moved);
 	}
 	if (log && was_reset)
-		reach(ANEW, bytes);
+		reach(RESET, bytes);
 	if (log)
 		reach_in_batch(COMMITTING, bytes);
 	int result = call(descriptor);
@@ -191,7 +191,7 @@ int fdatasync(int descriptor)
 int fremovexattr(int descriptor, const char *name)
 {
 	if (synced)
-		reach(BELIEVING, moved);
+		reach(CHECKING, moved);
 	synced = false;
 	return NEXT(fremovexattr)(descriptor, name);
 }

@@ -9,7 +9,7 @@ import subprocess
 from program import eventually
 
 SOURCE = pathlib.Path(__file__).with_name("log_steps.c")
-NAMES = (None, "moving", "moved", "synced", "believing", "anew", "spilling", "committing",
+NAMES = (None, "moving", "moved", "synced", "checking", "reset", "spilling", "committing",
          "committed", "rest moved", "rest synced", "beginning")
 WANTED, AT, REACHED, BYTES = range(4)
 

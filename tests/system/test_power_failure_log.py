@@ -106,7 +106,7 @@ class Load(threading.Thread):
 # ---- the log is checkpointed ----
 
 @pytest.mark.parametrize("step, size", (("moving", 0), ("moving", 16 * MIB), ("moved", 0),
-                                        ("synced", 0), ("anew", 0)))
+                                        ("synced", 0), ("reset", 0)))
 def test_the_power_may_fail_at_each_step_of_a_move(box, steps, step, size):
     """While the pages are moved, registration continues."""
     box.start()
@@ -127,10 +127,10 @@ def test_the_power_may_fail_at_each_step_of_a_move(box, steps, step, size):
 def test_the_power_may_fail_once_the_log_has_begun_anew(box, steps):
     """What was moved is nowhere else, then."""
     box.start()
-    steps.stop_at("anew")
+    steps.stop_at("reset")
     load = Load(box, FEW)
     load.start()
-    steps.wait_until("anew")
+    steps.wait_until("reset")
     before = (box.service.data / LOG).stat().st_size
     steps.go_on()
     load.wait_for(len(load.receipts) + 4 * FEW)
@@ -202,8 +202,8 @@ def test_nothing_of_a_new_turn_is_written_before_its_head_is_on_the_disk(box, st
     first.start()
     eventually(lambda: box.service.metric("registration_queue_length") >= CONNECTIONS,
                "the first transaction of the new turn is larger than that")
-    steps.stop_at("anew")
-    steps.wait_until("anew")
+    steps.stop_at("reset")
+    steps.wait_until("reset")
     box.cut(survives=(LOG, small))
     load.join()
     first.join()
@@ -255,8 +255,8 @@ def test_the_log_begins_anew_only_once_its_move_is_believed(box, steps, by):
         load = move_rest(box, steps, "rest moved")
         load.last = True
     box.disk.plan("lie", FILE)
-    steps.stop_at("believing")
-    steps.wait_until("believing")
+    steps.stop_at("checking")
+    steps.wait_until("checking")
     assert not box.disk.planned()
     box.register("in doubt").expect(503)
     box.cut()

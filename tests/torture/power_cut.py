@@ -49,7 +49,7 @@ LOOKED_AT = 5  # rounds from one look at what was administered to the next
 FAULTS = ("sync", "directories", "start", "journal", "move")
 MIB = 1 << 20
 # Where a thread is when the power fails, and the largest number of bytes after which it stops.
-LOG_STEPS = (("moving", 32 * MIB), ("moved", 0), ("synced", 0), ("anew", 0), ("spilling", 2 * MIB),
+LOG_STEPS = (("moving", 32 * MIB), ("moved", 0), ("synced", 0), ("reset", 0), ("spilling", 2 * MIB),
              ("committing", 5 * MIB), ("committed", 5 * MIB))
 
 
