@@ -462,11 +462,11 @@ def test_a_reload_without_a_store_is_recorded_later_or_logged(tmp_path):
     primary = stores.cluster().primary
     try:
         service.start()
-        primary.freeze()
+        primary.stop("immediate")
         for number in range(3):
             service.reload(rate__live=number + 1)
-        eventually(lambda: service.events("audit_record_delayed"), "the store does not answer")
-        primary.thaw()
+        eventually(lambda: service.events("audit_record_delayed"), "the store refuses it")
+        primary.start()
         listed = acts(service, 3)
         assert all(act["arguments"]["received_at"] < act["at"] for act in listed)
         assert [act["number"] for act in listed] == sorted(act["number"] for act in listed)
@@ -480,7 +480,10 @@ def test_a_reload_without_a_store_is_recorded_later_or_logged(tmp_path):
         assert {line["operation"] for line in lost} == {"config reload"}
         assert json.loads(lost[0]["made"])["changed"] == ["rate.live"]
     finally:
-        primary.thaw()
+        if primary.alive():
+            primary.thaw()
+        else:
+            primary.start()
         service.discard()
 
 
