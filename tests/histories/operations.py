@@ -140,15 +140,21 @@ class Interface:
     def register(self, step, operation):
         self.send(operation, step["key"], Declaration(step["client_ref"], step["content"]))
 
-    def twice(self, step, operation):
-        """Requests the same of two nodes at the same time, as when a network or a proxy repeats a request."""
-        other = Interface(self.run, self.name + " again", operation.node + 1)
-        operation.kind = step["does"]
-        same = {name: value for name, value in step.items() if name != "id"} | {"op": step["does"]}
-        with contextlib.closing(other), concurrent.futures.ThreadPoolExecutor(1) as threads:
-            again = threads.submit(other.perform, same)
-            getattr(self, step["does"])(step, operation)
-            again.result()
+    def at_once(self, step, operation):
+        """Takes its steps at the same time, as many clients of one key do: "apart" on different nodes, as when a
+        network or a proxy repeats a request."""
+        mine, *others = step["steps"]
+        operation.kind = mine["op"]
+        with contextlib.ExitStack() as stack:
+            threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(len(others)))
+            taken = []
+            for number, other in enumerate(others, 1):
+                interface = stack.enter_context(contextlib.closing(Interface(
+                    self.run, f"{self.name}.{number}", operation.node + (number if step.get("apart") else 0))))
+                taken.append(threads.submit(interface.perform, other))
+            getattr(self, mine["op"])(mine, operation)
+            for one in taken:
+                one.result()
 
     def of_step(self, step):
         """Returns the step that this one refers to."""

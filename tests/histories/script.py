@@ -18,7 +18,7 @@ WEIGHTS = {
     "list": 6, "list_next": 14, "certify_by_sequence": 1.5, "certify_by_time": 2.5, "certify_again": 1,
     "certification": 8, "download": 4, "verify": 1.5, "certifications": 2, "balance": 4, "channel": 1,
     "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
-    "twice": 3, **ACCOUNT_WEIGHTS,
+    "twice": 3, "crowd": 2, **ACCOUNT_WEIGHTS,
 }
 
 
@@ -26,13 +26,18 @@ class Generator(AccountSteps):
     def __init__(self, seed, store, nodes, previous):
         self.random = random.Random(seed)
         self.script = {"version": 1, "seed": seed, "store": store, "nodes": nodes, "previous": previous,
-                       "sizes": sizes.draw(seed) if self.random.random() < 0.8 else {},
+                       "sizes": self.sizes(seed),
                        "settings": {}, "receivers": [], "setup": [], "clients": [], "faults": []}
         self.chains = {}  # of each chain: the modality and the names of its keys
         self.made = []    # steps so far, of all clients
         self.counts = {}
 
     # ---- the whole ----
+
+    def sizes(self, seed):
+        """Draws the constants of the program: usual ones, some that are small, or those of the index smallest."""
+        kind = self.random.random()
+        return {} if kind < 0.2 else sizes.draw(seed, smallest=kind > 0.8)
 
     def draw(self):
         chosen = self.random
@@ -158,10 +163,26 @@ class Generator(AccountSteps):
                 "retries": self.random.choice((0, 0, 2, 5))}
 
     def twice(self, steps):
+        """Takes a step on two nodes at the same time."""
         if self.script["nodes"] < 2:
             return None
         step = self.register(steps) if self.random.random() < 0.7 else self.certify_by_sequence(steps)
-        return {**step, "op": "twice", "does": step["op"]}
+        return {"op": "at_once", "apart": True, "steps": [step, dict(step)]}
+
+    def crowd(self, _):
+        """Registers several declarations of a chain at the same time, so that they are in one batch: each under a
+        client_ref of its own, or under one that another has, with the same content or another."""
+        chain, steps = self.chain(), []
+        for _ in range(self.random.choice((2, 4, 8, 16))):
+            step = {"op": "register", "key": self.some_key(chain), "client_ref": f"r{self.number('ref')}",
+                    "content": declarations.draw(self.random, self.chains[chain]["modality"])}
+            if steps and self.random.random() < 0.4:
+                same = self.random.choice(steps)
+                step["client_ref"] = same["client_ref"]
+                if self.random.random() < 0.5:
+                    step["content"] = same["content"]
+            steps.append(step)
+        return {"op": "at_once", "steps": steps}
 
     def repeat(self, _):
         first = self.earlier("register")

@@ -57,7 +57,7 @@ TABLE = {
     "replayed": (500, (1, 3)),
     "filled": (1 << 18, (1, 3)),
     # Sealing and renewal.
-    "segment_events": (16_384, (5, 20, 300)),
+    "segment_events": (16_384, (5, 20, 127, 300)),
     "chain_segments": (64, (1, 3)),
     "block_events": (1 << 20, (10, 500)),
     "block_segments": (1024, (5, 100)),
