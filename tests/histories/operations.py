@@ -146,12 +146,11 @@ class Interface:
         mine, *others = step["steps"]
         operation.kind = mine["op"]
         with contextlib.ExitStack() as stack:
+            interfaces = [stack.enter_context(contextlib.closing(Interface(
+                self.run, f"{self.name}.{number}", operation.node + (number if step.get("apart") else 0))))
+                for number in range(1, len(step["steps"]))]
             threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(len(others)))
-            taken = []
-            for number, other in enumerate(others, 1):
-                interface = stack.enter_context(contextlib.closing(Interface(
-                    self.run, f"{self.name}.{number}", operation.node + (number if step.get("apart") else 0))))
-                taken.append(threads.submit(interface.perform, other))
+            taken = [threads.submit(interface.perform, other) for interface, other in zip(interfaces, others)]
             getattr(self, mine["op"])(mine, operation)
             for one in taken:
                 one.result()

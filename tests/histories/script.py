@@ -84,6 +84,8 @@ class Generator(AccountSteps):
             "certification.fee": str(chosen.choice((0, 0, 0, 3))),
             "webhook.schedule": "1s,1s,2s,2s,5s",
         }
+        if chosen.random() < 0.2:  # so that an outage of an authority is too long for some
+            self.script["settings"]["certification.give_up_after"] = "2s"
         if chosen.random() < 0.15:  # so that some requests come too fast
             self.script["settings"] |= {"rate.live": "25", "rate.test": "100"}
 
