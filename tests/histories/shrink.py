@@ -69,6 +69,23 @@ def without_steps(script, numbers):
     return script
 
 
+def without_parts(script, parts):
+    """Removes steps of crowds: (number of the crowd, place in it). One that is left is a step of its own."""
+    script = copy.deepcopy(script)
+    for place, steps in enumerate(script["clients"]):
+        kept = []
+        for step in steps:
+            if step["op"] == "at_once":
+                left = [one for number, one in enumerate(step["steps"]) if (step["id"], number) not in parts]
+                if len(left) < 2:
+                    step = {**left[0], "id": step["id"]} if left else None
+                else:
+                    step["steps"] = left
+            kept += [step] if step else []
+        script["clients"][place] = kept
+    return script
+
+
 def without_kinds(script, kinds):
     return without_steps(script, {step["id"] for step in steps_of(script) if kind_of(step) in kinds})
 
@@ -92,17 +109,26 @@ def without_clients(script, places):
 
 def without_pauses(script, numbers):
     script = copy.deepcopy(script)
-    for step in (step for steps in script["clients"] for step in steps):
+    for step in steps_of(script):
         if step["id"] in numbers:
             step.pop("pause", None)
     return script
 
 
+def declaring(step):
+    """Returns the parts of a step that declare a content: those of a crowd, or itself."""
+    return [one for one in step.get("steps", (step,)) if "content" in one]
+
+
+def small(content):
+    return {**SMALL[content["form"]], "seed": content["seed"]} if content["form"] in SMALL else content
+
+
 def with_small_contents(script, numbers):
     script = copy.deepcopy(script)
-    for step in (step for steps in script["clients"] for step in steps):
-        if step["id"] in numbers and step["content"]["form"] in SMALL:
-            step["content"] = {**SMALL[step["content"]["form"]], "seed": step["content"]["seed"]}
+    for step in steps_of(script):
+        for one in declaring(step) if step["id"] in numbers else ():
+            one["content"] = small(one["content"])
     return script
 
 
@@ -119,13 +145,16 @@ PHASES = (
     ("kinds of steps", lambda script: sorted({kind_of(step) for step in steps_of(script)}), without_kinds),
     ("clients", lambda script: [place for place, steps in enumerate(script["clients"]) if steps], without_clients),
     ("steps", lambda script: [step["id"] for step in steps_of(script)], without_steps),
+    ("steps at once", lambda script: [(step["id"], place) for step in steps_of(script) if step["op"] == "at_once"
+                                      for place in range(len(step["steps"]))], without_parts),
     ("set-up", lambda script: list(range(len(script["setup"]))), without_places("setup")),
     ("faults", lambda script: list(range(len(script["faults"]))), without_places("faults")),
     ("settings", lambda script: list(script["settings"]), without_names("settings")),
     ("constants", lambda script: list(script["sizes"]), without_names("sizes")),
     ("pauses", lambda script: [step["id"] for step in steps_of(script) if step.get("pause")], without_pauses),
-    ("contents", lambda script: [step["id"] for step in steps_of(script) if "content" in step and (
-        step["content"] != {**SMALL[step["content"]["form"]], "seed": step["content"]["seed"]})], with_small_contents),
+    ("contents", lambda script: [step["id"] for step in steps_of(script)
+                                 if any(one["content"] != small(one["content"]) for one in declaring(step))],
+     with_small_contents),
 )
 
 

@@ -95,6 +95,25 @@ def test_keeps_a_constant_a_setting_and_a_pause():
     assert ids(state["best"]) == {number}
 
 
+def crowd(*refs):
+    return {"op": "at_once", "steps": [{"op": "register", "key": "a0/0/live/0", "client_ref": ref,
+                                        "content": {"form": "json", "seed": 7, "size": 300}} for ref in refs]}
+
+
+@pytest.mark.parametrize("wanted", [{"r1", "r3"}, {"r2"}])
+def test_a_crowd_loses_what_is_not_needed(wanted):
+    script = {**large(), "clients": [[{**crowd("r0", "r1", "r2", "r3"), "id": 5}]]}
+
+    def refs(one):
+        return {step["client_ref"] for whole in shrink.steps_of(one) for step in shrink.declaring(whole)}
+    shrinker, state = search(script, FakeRunner(lambda one: wanted <= refs(one)))
+    assert shrinker.run()
+    ((step,),) = state["best"]["clients"]
+    assert step["id"] == 5 and step["op"] == ("at_once" if len(wanted) > 1 else "register")
+    assert refs(state["best"]) == wanted
+    assert all(one["content"] == {"form": "json", "seed": 7, "size": 1} for one in shrink.declaring(step))
+
+
 def test_set_up_is_kept_with_what_it_refers_to():
     script = large()
     key = [step["binds"] for step in script["setup"] if step["words"] == "key create"][-1]
