@@ -9,6 +9,9 @@ from rules_chain import digest_of
 from rules_nodes import CLOCK_BOUND
 
 
+KEY_KEPT_US = 24 * 3600 * 1_000_000  # how long an Idempotency-Key stands for a certification
+
+
 @functools.lru_cache(maxsize=1)
 def requests(history):
     """Returns {certification_id: the operations that were answered with it}."""
@@ -45,13 +48,24 @@ def request_of(one):
     return f"{given['channel']}/{given['mode']}", asked, given.get("idempotency_key")
 
 
-def requested_events(history, chain, record):
-    """Returns the events of the chain that the range of a certification names."""
+def named_events(history, chain, record):
+    """Returns the events of the chain in the range of a certification, as requested."""
     asked = record["range"]
     if asked["seq_from"] is not None:
         return [event for event in history.final[chain] if asked["seq_from"] <= event["sequence"] <= asked["seq_to"]]
-    end = min(asked["to"], record["requested_at"])
-    return [event for event in history.final[chain] if asked["from"] <= event["received_at"] < end]
+    return [event for event in history.final[chain] if asked["from"] <= event["received_at"] < asked["to"]]
+
+
+def requested_events(history, chain, record):
+    """Returns the events that a certification must hold. A range by time that ends later than the request was closed
+    by it: where the clock was set back, the times of the chain are later than the request, and the number of events
+    says where."""
+    found, end = named_events(history, chain, record), record["range"]["to"]
+    if end is None or end <= record["requested_at"]:
+        return found
+    if history.facts.get("clock_moved"):
+        return found[:record["event_count"]]
+    return [event for event in found if event["received_at"] < record["requested_at"]]
 
 
 @rule("A certified range is closed: the chain has in the end as many events in it as were certified.")
@@ -62,6 +76,19 @@ def ranges_are_closed(history):
             if len(events) != record["event_count"]:
                 yield (f"{name} of {chain}: {record['range']}, requested at {record['requested_at']}: "
                        f"{record['event_count']} events certified, {len(events)} in the chain")
+
+
+@rule("An event that was acknowledged before the request for a range that it is in is certified.")
+def earlier_events_are_certified(history):
+    for name, (chain, record) in records(history).items():
+        if chain in history.final and record["event_count"] is not None and name in requests(history):
+            invoked = min(one.invoked for one in requests(history)[name])
+            acknowledged = history.acknowledged.get(chain, {})
+            earlier = sum(acknowledged.get(event["event_id"], FOREVER) < invoked
+                          for event in named_events(history, chain, record))
+            if earlier > record["event_count"]:
+                yield (f"{name} of {chain}: {record['range']}, requested at {record['requested_at']}: "
+                       f"{record['event_count']} events certified, {earlier} were acknowledged before")
 
 
 @rule("Every receipt in a certified range is certified: the archive holds exactly these events, as the receipts say.")
@@ -135,6 +162,8 @@ def idempotency_keys_hold(history):
         if one.good and key:
             place = (chain, key)
             first = made.setdefault(place, one)
+            if one.answer["requested_at"] >= shifted(first.answer["requested_at"], KEY_KEPT_US):
+                first = made[place] = one
             if first.answer["certification_id"] != one.answer["certification_id"]:
                 yield f"{place}: {str(first)[:300]} and {str(one)[:300]}"
     for name, operations in requests(history).items():
@@ -208,12 +237,10 @@ def certified_events_are_sealed(history):
 
 @rule("A certification is completed; it fails only once it was processed for certification.give_up_after.")
 def certifications_complete(history):
-    after = history.script["settings"].get("certification.give_up_after", "24h")
+    after = {"24h": 86_400, "2s": 2}[history.script["settings"].get("certification.give_up_after", "24h")]
     for name, (chain, record) in records(history).items():
-        if record["status"] != "failed" or (after != "24h" and history.facts.get("clock_moved")):
-            continue
-        earliest = shifted(record["requested_at"], int(after.removesuffix("s")) * 1_000_000) if after != "24h" else None
-        if not earliest or record["completed_at"] < earliest:
+        if record["status"] == "failed" and \
+                record["completed_at"] < shifted(record["requested_at"], after * 1_000_000):
             yield f"{name} of {chain}: {record}"
 
 

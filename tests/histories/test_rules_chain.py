@@ -134,6 +134,43 @@ def test_operators_keys_stand_for_one_certification(key, name):
     assert violated(building, "idempotency_keys_hold")
 
 
+def test_an_idempotency_key_is_free_after_a_day():
+    for hours, right in ((23, False), (25, True)):
+        building = Building()
+        request(building)
+        later = certification(certification_id="CERT-2026-0000002", requested_at=time_of(1 + hours * 3600))
+        building.add("certification request", {"channel": "a0/0", "mode": "live", "seq_from": 1, "seq_to": 1,
+                                               "idempotency_key": "o1"}, answer=later)
+        assert bool(violated(building, "idempotency_keys_hold")) != right, hours
+
+
+@pytest.mark.parametrize("settings, seconds, right", [
+    ({}, 3600, False), ({}, 86_401, True), ({"certification.give_up_after": "2s"}, 1.9, False),
+    ({"certification.give_up_after": "2s"}, 2.5, True)])
+def test_a_certification_fails_late(settings, seconds, right):
+    building = Building(script={"settings": settings})
+    read(building, certification(status="failed", completed_at=time_of(1 + seconds)), closing=True)
+    assert bool(violated(building, "certifications_complete")) != right
+
+
+@pytest.mark.parametrize("count, moved, right", [(2, False, True), (1, False, False), (2, True, True),
+                                                 (1, True, False)])
+def test_earlier_events_are_certified(count, moved, right):
+    """The clock says that the events are later than the request."""
+    building = Building(facts={"clock_moved": moved})
+    events = [event(f"r{number}", number + 1, at=10 + number) for number in range(3)]
+    for one in events[:2]:
+        building.register(one)
+    asked = {"from": time_of(9), "to": time_of(60), "seq_from": None, "seq_to": None}
+    record = certification(event_count=count, range=asked, requested_at=time_of(1 if moved else 11.5))
+    building.add("certify", {"key": KEY, "chain": CHAIN, "range": asked, "idempotency_key": None}, answer=record)
+    building.register(events[2])
+    read(building, record, closing=True)
+    building.close(*events)
+    assert bool(violated(building, "earlier_events_are_certified")) != right
+    assert bool(violated(building, "ranges_are_closed")) != (right or moved)
+
+
 def test_counts_never_change():
     building = Building()
     read(building, certification(status="processing"))
