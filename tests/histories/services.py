@@ -17,10 +17,14 @@ except ImportError:  # aiosmtpd is not installed
 _certificates = tempfile.TemporaryDirectory(prefix="constancia-authority-")
 
 
-@functools.cache
 def certificates(number):
-    """Returns those of an authority, which are made once."""
-    return timestamp_authority.Certificates(os.path.join(_certificates.name, str(number)))
+    """Returns those of an authority, which are made once in each process: a server that starts adds some to them."""
+    return _made(os.getpid(), number)
+
+
+@functools.cache
+def _made(process, number):
+    return timestamp_authority.Certificates(os.path.join(_certificates.name, f"{process}.{number}"))
 
 
 class Services:
