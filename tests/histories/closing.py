@@ -17,6 +17,7 @@ BRIEF, PATIENCE = 2, 90  # seconds until what has to become true must be so
 CHECK_SECONDS = 300  # how long a check of the whole store may take on a machine under load
 VERIFIED = 8  # certifications whose files are downloaded
 READ_AGAIN = 15  # events of a chain that are read one by one
+LARGE, LARGE_READ = 5000, 60  # bytes of a content that is read in any case, and how many of a chain are
 PAUSE_MIN, PAUSE_MAX = 0.01, 0.2  # seconds between two questions
 
 
@@ -56,18 +57,37 @@ class Closing:
                 return done
             pauses.sleep()
 
-    def resolve(self):
-        """The registrations whose outcome is unknown."""
-        keys = dict(self.keys())
+    def unanswered(self):
+        """Returns the registrations whose outcome is unknown."""
         known = {(one.arguments["chain"], one.arguments["client_ref"])
                  for one in self.run.operations if one.kind == "register" and one.good}
-        for one in list(self.run.operations):
-            place = (one.arguments.get("chain"), one.arguments.get("client_ref"))
-            if one.kind == "register" and not one.good and not one.refused and place not in known:
-                done = self.until_answered({"op": "register", "key": keys.get(place[0], one.arguments["key"]),
-                                            "client_ref": place[1], "content": one.arguments["spec"]})
-                if done and done.good:
-                    known.add(place)
+        return {place: one for one in self.run.operations
+                if one.kind == "register" and not one.good and not one.refused
+                and (place := (one.arguments["chain"], one.arguments["client_ref"])) not in known}
+
+    def read_unanswered(self):
+        """Reads the contents of registrations whose outcome is unknown, where they have become events: before they are
+        repeated, because a repetition stores the content again."""
+        keys = dict(self.keys())
+        unanswered = [(place, one) for place, one in self.unanswered().items()
+                      if place[0] in keys and one.arguments["form"] != "hash"]
+        for (chain, ref), one in self.random.sample(unanswered, min(READ_AGAIN, len(unanswered))):
+            number = -one.number
+            self.run.steps[number] = {"client_ref": ref}
+            listed = self.until_answered({"op": "list", "key": keys[chain], "filters": {"client_ref": number},
+                                          "order": "asc", "limit": 50})
+            if listed and listed.good and listed.answer["data"]:
+                event = listed.answer["data"][0]
+                arguments = {**one.arguments, "identity": [event["hash"]]}
+                self.run.results[number] = dataclasses.replace(one, arguments=arguments, status=200, answer=event)
+                self.until_answered({"op": "get_content", "of": number, "key": keys[chain]})
+
+    def resolve(self):
+        """Repeats the registrations whose outcome is unknown."""
+        keys = dict(self.keys())
+        for (chain, ref), one in self.unanswered().items():
+            self.until_answered({"op": "register", "key": keys.get(chain, one.arguments["key"]),
+                                 "client_ref": ref, "content": one.arguments["spec"]})
 
     def keys(self):
         """A key of each chain that still works."""
@@ -96,6 +116,10 @@ class Closing:
         for one in self.random.sample(read, min(READ_AGAIN, len(read))):
             self.run.results[-one.number] = one
             self.until_answered({"op": "get_event", "of": -one.number, "key": key})
+            self.until_answered({"op": "get_content", "of": -one.number, "key": key})
+        # Large contents are files of their own: one may be lost alone.
+        for one in [one for one in read if one.arguments["spec"].get("size", 0) >= LARGE][-LARGE_READ:]:
+            self.run.results[-one.number] = one
             self.until_answered({"op": "get_content", "of": -one.number, "key": key})
         return events
 
@@ -169,6 +193,7 @@ class Closing:
     def read(self):
         accounts = ClosingAccounts(self)
         accounts.end_states()
+        self.read_unanswered()
         self.resolve()
         accounts.settle()
         self.read_certifications()

@@ -151,6 +151,15 @@ class History:
         return found
 
     @functools.cached_property
+    def shown(self):
+        """Returns {(chain, event_id): when an answer first showed the event}."""
+        found = {}
+        for one, chain, event in self.sightings:
+            place = (chain, event["event_id"])
+            found[place] = min(found.get(place, FOREVER), one.completed)
+        return found
+
+    @functools.cached_property
     def sightings(self):
         """Returns (operation, chain, event) for each Event in an answer, except for what may have been lost."""
         found = []

@@ -197,7 +197,7 @@ def contents_equal_their_digests(history):
             continue
         only_digest = one.arguments["form"] == "hash"
         wrong = one.status == 200 and (only_digest or one.answer["sha256"] != one.arguments["digest"])
-        told = history.acknowledged.get(one.arguments["of_chain"], {}).get(one.arguments["event_id"], FOREVER)
+        told = history.shown.get((one.arguments["of_chain"], one.arguments["event_id"]), FOREVER)
         if wrong or (one.status == 404 and not only_digest and told < one.invoked and not history.may_be_lost(one)):
             yield str(one)
 

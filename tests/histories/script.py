@@ -30,6 +30,7 @@ class Generator(AccountSteps):
                        "settings": {}, "receivers": [], "setup": [], "clients": [], "faults": []}
         self.chains = {}  # of each chain: the modality and the names of its keys
         self.made = []    # steps so far, of all clients
+        self.limited = []  # chains for which a limit was made
         self.counts = {}
 
     # ---- the whole ----
@@ -175,6 +176,8 @@ class Generator(AccountSteps):
         """Registers several declarations of a chain at the same time, so that they are in one batch: each under a
         client_ref of its own, or under one that another has, with the same content or another."""
         chain, steps = self.chain(), []
+        if self.limited and self.random.random() < 0.4:  # so that a limit is reached in the middle of a batch
+            chain = self.random.choice(self.limited[-2:])
         for _ in range(self.random.choice((2, 4, 8, 16))):
             step = {"op": "register", "key": self.some_key(chain), "client_ref": f"r{self.number('ref')}",
                     "content": declarations.draw(self.random, self.chains[chain]["modality"])}
@@ -325,8 +328,9 @@ class Generator(AccountSteps):
         chain = self.chain()
         of = {"channel": {"$": chain.rsplit("/", 1)[0]}} if chain.endswith("/test") or self.random.random() < 0.5 \
             else {"key": {"$": self.some_key(chain)}}
+        self.limited.append(chain)
         return self.command("limit create", f"limit{self.number('limit')}", **of, period=self.random.choice(
-            ("day", "month")), max=self.random.choice((10, 40, 200)), action=self.random.choice(("warn", "block")))
+            ("day", "month")), max=self.random.choice((5, 10, 40, 200)), action=self.random.choice(("warn", "block")))
 
 
 def draw(seed, store="sqlite", nodes=1, previous=None):

@@ -92,7 +92,8 @@ class Made:
     def move(self, kind, credits, reference=None, **more):
         before, self.balance = self.balance, self.balance + credits
         self.movements.append({"number": len(self.movements) + 1, "kind": kind, "credits": credits,
-                               "balance": self.balance, "reference": reference, "channel_id": None, **more})
+                               "balance": self.balance, "reference": reference, "channel_id": None,
+                               "at": stamp(self.time), **more})
         if credits > 0 and self.balance > 0 and self.unpaid:
             settled = self.unpaid[:self.balance]
             for event in settled:
@@ -586,6 +587,11 @@ def test_history_is_of_the_movements():
     history = busy().history()
     history.walks["credits history", "a0"][0].answer["data"][0]["unpaid_events"] += 1
     check("history_is_of_the_movements", history)
+    made = busy()
+    made.movements[0]["at"] = "2026-01-01T23:59:59.000000Z"  # of a day before the first that is listed
+    history = made.history()
+    history.walks["credits history", "a0"][0].answer["data"][0]["purchases"] += 1
+    assert "history_is_of_the_movements" not in violated(history)
 
 
 def test_fees_are_charged_once():
