@@ -50,6 +50,8 @@ class Account:
         self.history, self.name = history, name
         self.names = history.facts.get("names", {})
         self.id = self.names.get(name)
+        self.address = next((one.arguments.get("email") for one in history.of("account create")
+                             if one.arguments["name"] == name), None)
         self._lists = {}
         self.movements = list(reversed(self.list("credits list")))
         self.chains = [chain for chain in history.final if chain.split("/")[0] == name]

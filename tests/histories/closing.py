@@ -10,7 +10,7 @@ import subprocess
 import time
 import zipfile
 
-from closing_accounts import ClosingAccounts
+from closing_accounts import ClosingAccounts, made
 from operations import Interface
 
 BRIEF, PATIENCE = 2, 90  # seconds until what has to become true must be so
@@ -176,17 +176,25 @@ class Closing:
         done.answer |= {"verified": verified.returncode, "verdict": verified.stdout[-2000:], **contents_of(path)}
 
     def wait_for_notices(self):
-        """Until every notice that the service lists as waiting was sent, or its patience is over."""
+        """Until every notice that the service lists as waiting for an enabled endpoint was sent, or its patience is
+        over."""
         end, pauses = time.monotonic() + self.patience(), Pauses()
         while time.monotonic() < end:
             waiting = False
-            for name in [one.arguments["name"] for one in self.run.operations
-                         if one.kind == "account create" and one.good]:
-                done = self.interface.perform({"op": "admin", "words": "notice list", "arguments": {
-                    "account": {"$": name}, "limit": 1000}}, closing=True)
-                waiting |= not done.good or any(delivery["status"] == "waiting" for notice in done.answer["data"]
-                                                for delivery in notice.get("deliveries", ()))
+            for name in made(self.run, "account create"):
+                notices, endpoints = (self.interface.perform({"op": "admin", "words": words, "arguments": {
+                    "account": {"$": name}, "limit": 1000}}, closing=True) for words in ("notice list", "webhook list"))
+                waiting |= not notices.good or not endpoints.good or awaited(notices, endpoints)
             if not waiting:
+                return
+            pauses.sleep()
+
+    def wait_for_mails(self):
+        """Until no mail is waiting. The lease of one whose node was killed lasts 30 seconds."""
+        end, pauses = time.monotonic() + self.patience(), Pauses()
+        while self.run.world.services.mail:
+            done = self.until_answered({"op": "admin", "words": "store wake", "arguments": {"dry_run": True}})
+            if not done or not done.good or not done.answer["due"]["mails"] or time.monotonic() > end:
                 return
             pauses.sleep()
 
@@ -203,9 +211,17 @@ class Closing:
             self.until_answered({"op": "balance", "key": key})
             self.until_answered({"op": "channel", "key": key})
         self.wait_for_notices()
+        self.wait_for_mails()
         accounts.read()
         self.until_answered({"op": "admin", "words": "store check", "arguments": {}, "seconds": CHECK_SECONDS})
         self.interface.close()
+
+
+def awaited(notices, endpoints):
+    """Returns whether a notice waits for an enabled endpoint."""
+    enabled = {one["endpoint_id"] for one in endpoints.answer["data"] if one["enabled"]}
+    return any(delivery["status"] == "waiting" and delivery["endpoint_id"] in enabled
+               for notice in notices.answer["data"] for delivery in notice.get("deliveries", ()))
 
 
 def contents_of(path):

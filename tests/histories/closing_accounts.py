@@ -92,6 +92,8 @@ class ClosingAccounts:
             account = {"$": name}
             self.command("account show", account=account)
             self.command("topup show", account=account)
+            if self.run.world.services.mail:
+                self.command("user list", account=account)
             for words, cursor, member in LISTS:
                 found = self.walk(words, cursor, member, account=account)
                 if words == "notice list":

@@ -1,7 +1,7 @@
 """Faults of the services that nodes use: timestamp authorities, the content store, the mail server, and receivers of
 notices."""
 
-from fault import Fault, fault
+from fault import Fault, Trigger, fault
 
 
 class Layered(Fault):
@@ -71,10 +71,12 @@ class Content(Fault):
 
 @fault
 class Mail(Fault):
-    """The mail server refuses the next messages, or closes the connection after it kept them."""
+    """The mail server refuses the next messages, closes the connection after it kept them, or responds late."""
 
+    weight = 2
     needs = {"mail": (True,)}
-    STEPS = ("451 later", "cut", "rcpt 450 later", "421 closing", "452 no space")
+    lengths = (0.3, 1, 3)
+    STEPS = ("451 later", "cut", "rcpt 450 later", "421 closing", "452 no space", "late 0.5", "late 1", "late 2")
 
     @classmethod
     def draw(cls, chosen, script):
@@ -86,6 +88,31 @@ class Mail(Fault):
 
     def end(self, world):
         world.services.script_mail(None)
+
+
+@fault
+class KillInMail(Trigger):
+    """A node is killed while the mail server has a message and has not responded."""
+
+    weight = 4
+    needs = {"mail": (True,)}
+    LATEST = 5  # the service looks for mails every 2 seconds
+
+    def arm(self, world):
+        world.services.script_mail(["late 2"] * 3)
+
+    def has_come(self, world):
+        return world.services.holds_mail()
+
+    def happen(self, world):
+        world.hold(self.node(world), self)
+        self.node(world).kill()
+        world.services.script_mail(None)
+
+    def end(self, world):
+        world.services.script_mail(None)
+        if self.happened is not None:
+            world.release(self.node(world), self)
 
 
 @fault

@@ -336,7 +336,7 @@ class Interface:
         """A command, by the administration socket of a node. {"$": NAME} stands for the identifier of that name."""
         operation.kind = step["words"]
         given = dict(step["arguments"])
-        if not step["words"].endswith(READING):
+        if not step["words"].endswith(READING) and not given.get("dry_run"):
             given.setdefault("reason", f"#{operation.number}")  # by which its effects are recognised
         operation.arguments = {name: value["$"] if isinstance(value, dict) else value
                                for name, value in given.items()}

@@ -7,7 +7,7 @@ from history import FOREVER, rule
 
 REVOKING = ("key revoke", "account suspend", "account disable", "channel suspend", "webhook disable", "user role",
             "user remove", "user leave", "session end", "passkey remove")  # done without a standby, and said so
-WRITING = ("create", "add", "configure", "request", "set", "delete", "resume", "enable", "expire")
+WRITING = ("create", "add", "configure", "request", "set", "delete", "resume", "enable", "expire", "invite")
 EFFECT_SECONDS = 2.0  # until a command is in force at every node
 CLOCK_BOUND = 5.0  # seal.clock_bound
 CLOCK_SLACK = 3.0  # longest time that a query of the store's clock takes without a fault

@@ -140,7 +140,7 @@ def notices_reach_their_endpoints(history):
             arrived = any((receiver, notice["id"]) in taken for receiver in endpoint.receivers)
             if state["status"] == "failed" and state["attempts"] >= attempts and not arrived:
                 continue
-            if state["status"] == "missed" and failed >= ATTEMPTS:
+            if state["status"] in ("missed", "waiting") and failed >= ATTEMPTS:  # the endpoint was disabled
                 continue
             if state["status"] != "delivered" or not arrived:
                 yield f"{endpoint.id} of {endpoint.account}: {notice} {'arrived' if arrived else 'never came'}: {state}"

@@ -150,6 +150,8 @@ class Run:
                 "receivers": [receiver.url for receiver in self.world.receivers], "names": self.names,
                 "clock_moved": any(fault.name in faults.OF_CLOCK for fault in self.faults),
                 "bidden_ends": self.world.bidden_ends, "errors": self.world.logged_errors(),
+                "mails": self.world.services.mails(self._start),
+                "mails_given_up": self.world.logged("mail_failed", "mail_dropped"),
                 "unresolved": unresolved, **closing_accounts.charges(self.world.provider), **self.world.facts}
 
     def run(self):

@@ -73,7 +73,7 @@ class Generator(AccountSteps):
         disks = ("plain", "plain", "small", "forgetful", "forgetful", "ext4") if self.script["store"] == "sqlite" else (
             "plain",)
         self.script |= {"disk": chosen.choice(disks), "authorities": chosen.choice((0, 0, 1, 2)),
-                        "content": chosen.choice(("file", "file", "s3")), "mail": chosen.random() < 0.3}
+                        "content": chosen.choice(("file", "file", "s3")), "mail": chosen.random() < 0.4}
 
     def settings(self):
         chosen = self.random
@@ -83,7 +83,8 @@ class Generator(AccountSteps):
             # Outside authorities publish no revocation data.
             "certification.level": chosen.choice(("B", "T") if self.script["authorities"] else ("B", "T", "LT")),
             "certification.fee": str(chosen.choice((0, 0, 0, 3))),
-            "webhook.schedule": "1s,1s,2s,2s,5s",
+            # So short that endpoints are disabled, which is mailed.
+            "webhook.schedule": "200ms,300ms" if self.script["mail"] and chosen.random() < 0.5 else "1s,1s,2s,2s,5s",
         }
         if chosen.random() < 0.2:  # so that an outage of an authority is too long for some
             self.script["settings"]["certification.give_up_after"] = "2s"
@@ -99,7 +100,7 @@ class Generator(AccountSteps):
         setup.append(self.command("account create", name, name=name, credits=chosen.choice((0, 20, 100, 10_000)),
                                   unpaid_limit=chosen.choice((0, 5, 100)),
                                   **({"email": f"{name}@example.org"} if self.script["mail"] else {})))
-        for answers in ([], [500, 500], [404])[:chosen.choice((0, 1, 1, 3))]:
+        for answers in ([], [500] * (200 if self.script["mail"] else 2), [404])[:chosen.choice((0, 1, 1, 3))]:
             self.script["receivers"].append(answers)
             receiver = len(self.script["receivers"]) - 1
             setup.append(self.command("webhook create", f"{name}/webhook{receiver}", account={"$": name},

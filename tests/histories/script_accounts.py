@@ -9,12 +9,14 @@ ACCOUNT_WEIGHTS = {
     "credits_revert": 0.2, "account_suspend": 0.15, "account_disable": 0.1, "channel_suspend": 0.2,
     "account_set": 0.2, "key_expire": 0.25, "webhook_create": 0.25, "webhook_rotate": 0.4, "webhook_update": 0.3,
     "webhook_disable": 0.25, "webhook_delete": 0.1, "webhook_test": 0.5, "webhook_replay": 0.3,
-    "certification_request": 0.8, "cursor_trespass": 1.5, "account_show": 1,
+    "certification_request": 0.8, "user_invite": 4, "cursor_trespass": 1.5, "account_show": 1,
 }
 
 # How the payment provider deals with its next charges (tests/support/payment_provider.py).
 BEHAVIOURS = ("pay", "pay", "pay", "decline", "authenticate", "expired", "no_method", "process", "lose", "lose",
               "lose_decline", "cut", "error_after", "unavailable", "rate", "conflict", "garbage")
+
+ROLES = ("owner", "developer", "accountant", "reader")
 
 NOTICE_TYPES = ("balance.low", "balance.exhausted", "events.unpaid_limit_reached", "consumption.limit_reached",
                 "certification.completed,certification.failed", "recharge.auto_completed,recharge.auto_failed")
@@ -240,6 +242,17 @@ class AccountSteps:
         return self.command("certification request", channel={"$": channel}, mode=mode, seq_from=first,
                             seq_to=first + chosen.choice((0, 2, 10)),
                             **({"idempotency_key": f"o{chosen.randrange(4)}"} if chosen.random() < 0.4 else {}))
+
+    def user_invite(self, _):
+        """Invites a new user of the console, or now and then one that was invited before."""
+        if not self.script["mail"] or self.script["previous"]:
+            return None
+        chosen, invited = self.random, [step for step in self.made if step.get("words") == "user invite"]
+        email = f"u{self.number('user')}@example.org"
+        if chosen.random() < 0.2 and invited:
+            email = chosen.choice(invited[-10:])["arguments"]["email"]
+        return self.command("user invite", account={"$": self.some_account()}, email=email, role=chosen.choice(ROLES),
+                            language=chosen.choice(("en", "es")))
 
     def cursor_trespass(self, steps):
         """Continues a list with a key of another chain."""

@@ -2,6 +2,7 @@
 They run in this process."""
 
 import functools
+import hashlib
 import os
 import tempfile
 import threading
@@ -13,6 +14,9 @@ try:
     from mail_server import MailServer
 except ImportError:  # aiosmtpd is not installed
     MailServer = None
+
+# More attempts than can fail while a run has faults, so that no mail is given up.
+MAIL_SCHEDULE = "200ms,500ms,1s,1s,2s,2s,5s,5s,5s,5s,5s,10s,10s,10s,10s,1m,1m,1m,1m,1m"
 
 _certificates = tempfile.TemporaryDirectory(prefix="constancia-authority-")
 
@@ -56,7 +60,7 @@ class Services:
         for service in (self.content, self.mail):
             if service:
                 found |= {name.replace("__", "."): value for name, value in service.settings().items()}
-        return found
+        return found | ({"mail.schedule": MAIL_SCHEDULE} if self.mail else {})
 
     def roots(self):
         """Returns the files with the roots of the authorities."""
@@ -67,6 +71,17 @@ class Services:
         if self.mail:
             with self.mail._lock:
                 self.mail._script[:] = answers or ()
+
+    def holds_mail(self):
+        """Returns whether the mail server has a message to which it has not responded."""
+        return bool(self.mail and self.mail.held)
+
+    def mails(self, start):
+        """Returns the messages that the mail server accepted, with times since the start."""
+        return [{"id": message["Message-ID"], "to": message.recipients, "subject": message["Subject"],
+                 "text": message.get_content(), "at": message.at - start,
+                 "sha256": hashlib.sha256(message.content).hexdigest()}
+                for message in (list(self.mail.messages) if self.mail else ())]
 
     def close(self):
         for server in self.authorities:

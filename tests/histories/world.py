@@ -232,15 +232,24 @@ class World(Supervision):
                     file.write(other.read())
         return path
 
-    def logged_errors(self):
-        """Returns [number, a line] of each kind of event that the nodes logged as an error."""
-        found = collections.OrderedDict()
+    def log_lines(self):
+        """Yields (a line, what it states) of all nodes' logs."""
         for node in self.nodes:
             with open(node.log, encoding="utf-8", errors="replace") as file:
                 for line in file:
                     with contextlib.suppress(ValueError):
-                        if (entry := json.loads(line)).get("level") == "error":
-                            found.setdefault(entry.get("event"), [0, line])[0] += 1
+                        yield line, json.loads(line)
+
+    def logged(self, *events):
+        """Returns the lines of these events that the nodes logged."""
+        return [line for line, entry in self.log_lines() if entry.get("event") in events]
+
+    def logged_errors(self):
+        """Returns [number, a line] of each kind of event that the nodes logged as an error."""
+        found = collections.OrderedDict()
+        for line, entry in self.log_lines():
+            if entry.get("level") == "error":
+                found.setdefault(entry.get("event"), [0, line])[0] += 1
         return list(found.values())
 
 

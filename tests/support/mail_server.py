@@ -11,12 +11,14 @@ Runs standalone and appends a line of JSON to the file for each message before i
 A step of the script:
     take            accept the message
     cut             keep the message, and close the connection without a response
+    late SECONDS    accept the message after that time; a client that gives up before has not sent it
     rcpt CODE TEXT  this response to RCPT
     CODE TEXT       this response to the complete message, which is kept in .turned_down
 
 With certificates (make_certificates) it offers and requires STARTTLS, and a password if `user` is set.
 """
 
+import asyncio
 import email
 import email.policy
 import json
@@ -25,6 +27,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
@@ -69,6 +72,9 @@ class Handler:
         message.sender, message.recipients = envelope.mail_from, envelope.rcpt_tos
         message.over_tls = session.ssl is not None
         message.content = envelope.content
+        if step.startswith("late "):
+            await self.server.hold(float(step[len("late "):]))  # ends here when the connection does
+            step = "take"
         if step in ("take", "cut"):
             self.server.keep(message)
         else:
@@ -84,6 +90,7 @@ class MailServer:
         self.messages = []
         self.turned_down = []
         self.logins = []
+        self.held = 0  # messages whose response is delayed
         self.user, self.password = user, password
         self._script = []
         self._lock = threading.Lock()
@@ -124,7 +131,15 @@ class MailServer:
         with self._lock:
             return self._script.pop(0) if self._script else "take"
 
+    async def hold(self, seconds):
+        self.held += 1
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.held -= 1
+
     def keep(self, message):
+        message.at = time.monotonic()
         self.messages.append(message)
         if self.file:
             self.file.write(json.dumps({"id": message["Message-ID"], "to": message.recipients,
