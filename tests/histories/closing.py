@@ -173,7 +173,8 @@ class Closing:
         verified = subprocess.run([self.run.world.binary, "verify", path, "--trust", self.run.world.trust(), "--json"],
                                   capture_output=True, text=True, timeout=120, check=False,
                                   env=self.run.world.verifier_environment())
-        done.answer |= {"verified": verified.returncode, "verdict": verified.stdout[-2000:], **contents_of(path)}
+        done.answer |= {"verified": verified.returncode, "verdict": verified.stdout[-2000:],
+                        "levels": levels_of(verified.stdout), **contents_of(path)}
 
     def wait_for_notices(self):
         """Until every notice that the service lists as waiting for an enabled endpoint was sent, or its patience is
@@ -222,6 +223,14 @@ def awaited(notices, endpoints):
     enabled = {one["endpoint_id"] for one in endpoints.answer["data"] if one["enabled"]}
     return any(delivery["status"] == "waiting" and delivery["endpoint_id"] in enabled
                for notice in notices.answer["data"] for delivery in notice.get("deliveries", ()))
+
+
+def levels_of(verdict):
+    """Returns the level of each signature that the verifier names."""
+    try:
+        return [one["level"] for one in json.loads(verdict)["signatures"]]
+    except (ValueError, KeyError):
+        return []
 
 
 def contents_of(path):

@@ -47,6 +47,27 @@ class Authority(Layered):
 
 
 @fault
+class Revocation(Layered):
+    """The revocation data of the authorities, by OCSP and in lists, is late, not there, or wrong."""
+
+    weight = 6
+    needs = {"revocation": ("authorities", "all")}
+    MODES = ("late:0.5", "late:3", "silent:3", "close", "error", "lost", "garbage", "former", "try_later", "unknown",
+             "wrong_signer")
+
+    @classmethod
+    def draw(cls, chosen, script):
+        del script
+        return {"mode": chosen.choice(cls.MODES)}
+
+    def layers(self, world):
+        return world.services.revocation_faults
+
+    def apply(self, world, spec):
+        world.services.publish(spec["mode"] if spec else "good")
+
+
+@fault
 class Content(Fault):
     """The S3 service of contents fails in some or all of its answers."""
 

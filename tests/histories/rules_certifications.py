@@ -314,6 +314,22 @@ def files_are_there(history):
             yield str(one)
 
 
+LEVELS = ("B-B", "B-T", "B-LT", "B-LTA")
+
+
+@rule("The signature of a live archive has at least the level that certification.level demands, at most B-LT, "
+      "whatever was not available in between.")
+def archives_have_their_level(history):
+    least = "B-" + history.script["settings"].get("certification.level", "B")
+    least = "B-LT" if least == "B-LTA" else least  # only reports have that
+    for name, download in archives(history).items():
+        levels = download.answer.get("levels")
+        if levels is None or download.answer["verified"] != 0 or not records(history)[name][0].endswith("/live"):
+            continue
+        if not levels or any(LEVELS.index(level) < LEVELS.index(least) for level in levels):
+            yield f"{name}: {levels}, demanded is {least}: {download.answer['verdict'][-600:]}"
+
+
 @rule("The verifier finds every archive valid with the published roots.")
 def archives_verify(history):
     for name, download in archives(history).items():

@@ -72,16 +72,20 @@ class Generator(AccountSteps):
         chosen = self.random
         disks = ("plain", "plain", "small", "forgetful", "forgetful", "ext4") if self.script["store"] == "sqlite" else (
             "plain",)
-        self.script |= {"disk": chosen.choice(disks), "authorities": chosen.choice((0, 0, 1, 2)),
+        self.script |= {"disk": chosen.choice(disks), "authorities": chosen.choice((0, 0, 1, 2)), "revocation": None,
                         "content": chosen.choice(("file", "file", "s3")), "mail": chosen.random() < 0.4}
+        if self.script["authorities"]:
+            self.script["revocation"] = chosen.choice((None, "authorities", "all"))
 
     def settings(self):
         chosen = self.random
         self.script["settings"] = {
             "seal.interval": chosen.choice(("300ms", "1s", "5s", "60s")),
             "http.loops": str(chosen.choice((1, 2))),
-            # Outside authorities publish no revocation data.
-            "certification.level": chosen.choice(("B", "T") if self.script["authorities"] else ("B", "T", "LT")),
+            # Not every authority outside publishes revocation data.
+            "certification.level": chosen.choice(
+                ("T", "LT", "LT", "LTA") if self.script["revocation"] else
+                ("B", "T") if self.script["authorities"] else ("B", "T", "LT")),
             "certification.fee": str(chosen.choice((0, 0, 0, 3))),
             # So short that endpoints are disabled, which is mailed.
             "webhook.schedule": "200ms,300ms" if self.script["mail"] and chosen.random() < 0.5 else "1s,1s,2s,2s,5s",

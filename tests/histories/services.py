@@ -4,10 +4,12 @@ They run in this process."""
 import functools
 import hashlib
 import os
+import shutil
 import tempfile
 import threading
 
 import timestamp_authority
+from publisher import Publisher
 from s3_server import Server
 
 try:
@@ -31,8 +33,37 @@ def _made(process, number):
     return timestamp_authority.Certificates(os.path.join(_certificates.name, f"{process}.{number}"))
 
 
+@functools.cache
+def publisher():
+    """Returns the publisher of revocation data, one for all runs of this process: certificates name its address."""
+    made = Publisher(os.path.join(_certificates.name, "published"))
+    made.pki.add_issuer("time", "An issuer of timestamps")
+    return made
+
+
+@functools.cache
+def published_certificates(number):
+    """Returns those of an authority whose issuer publishes revocation data. What signs its wrong answers is that of an
+    authority that is not trusted."""
+    directory = publisher().pki.timestamps(f"clock-{number}", "time")
+    plain = certificates(number)
+    for name in os.listdir(plain.directory):
+        if not (directory / name).exists():
+            shutil.copy(plain.path(name), directory / name)
+    return timestamp_authority.Certificates(str(directory))
+
+
+@functools.cache
+def published_signer():
+    """Returns the settings of a signing key whose issuer publishes revocation data."""
+    return publisher().pki.signer("seals")
+
+
 class Services:
     def __init__(self, script, directory):
+        self.revocation = script.get("revocation")  # who publishes revocation data: None, "authorities", or "all"
+        self.publisher = publisher() if self.revocation else None
+        self.revocation_faults = []
         self.authorities = [self._authority(number) for number in range(script.get("authorities", 0))]
         self.authority_faults = [[] for _ in self.authorities]
         self.content = self.mail = None
@@ -44,9 +75,10 @@ class Services:
         elif script.get("mail"):
             print("no mail server: aiosmtpd is not installed", flush=True)
 
-    @staticmethod
-    def _authority(number):
-        server = timestamp_authority.Server(certificates(number))
+    def _authority(self, number):
+        server = timestamp_authority.Server((published_certificates if self.publisher else certificates)(number))
+        if self.publisher:
+            server.roots = str(self.publisher.pki.root)
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return server
 
@@ -57,6 +89,9 @@ class Services:
             found |= {"tsa.url": ",".join(server.url for server in self.authorities),
                       "tsa.roots": ",".join(server.roots for server in self.authorities),
                       "tsa.allow_networks": "127.0.0.0/8"}
+        if self.publisher:
+            found |= {"tsa.roots": str(self.publisher.pki.root), "revocation.allow_networks": "127.0.0.0/8",
+                      "revocation.timeout": "2s", **(published_signer() if self.revocation == "all" else {})}
         for service in (self.content, self.mail):
             if service:
                 found |= {name.replace("__", "."): value for name, value in service.settings().items()}
@@ -64,7 +99,11 @@ class Services:
 
     def roots(self):
         """Returns the files with the roots of the authorities."""
-        return [server.roots for server in self.authorities]
+        return sorted({server.roots for server in self.authorities})
+
+    def publish(self, mode):
+        """Sets how revocation data is published from now on (publisher.py)."""
+        self.publisher.mode = mode
 
     def script_mail(self, answers):
         """Sets the answers to the next messages; None: it accepts all."""
@@ -84,6 +123,9 @@ class Services:
                 for message in (list(self.mail.messages) if self.mail else ())]
 
     def close(self):
+        if self.publisher:
+            self.publish("good")
+            self.publisher.first.clear()
         for server in self.authorities:
             server.shutdown()
             server.server_close()

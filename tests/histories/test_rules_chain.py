@@ -307,3 +307,15 @@ def test_a_balance_that_a_promotion_lost_says_nothing():
         return violated(building, "balances_are_of_their_time", "balances_do_not_go_back")
     assert len(read({})) == 2
     assert not read({"lost": [[49.0, 60.0]]})
+
+
+@pytest.mark.parametrize("levels, least, verified, right", [
+    (["B-LTA"], "LT", 0, True), (["B-LT"], "LT", 0, True), (["B-T"], "LT", 0, False), (["B-T"], "LTA", 0, False),
+    (["B-LTA", "B-B"], "T", 0, False), ([], "T", 0, False), (["B-T"], "T", 0, True), (["B-LT"], "LTA", 0, True),
+    (["B-B"], "B", 0, True), ([], "T", 1, True), (None, "LTA", 0, True)])
+def test_archives_have_their_level(levels, least, verified, right):
+    building = Building(script={"settings": {"certification.level": least}})
+    read(building, certification(), closing=True)
+    building.add("download", {"certification_id": NAME, "file": "evidence"}, closing=True, answer={
+        "events": [], "levels": levels, "verified": verified, "verdict": "{}"})
+    assert bool(violated(building, "archives_have_their_level")) != right
