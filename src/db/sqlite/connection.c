@@ -145,6 +145,10 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	snprintf(pragmas, sizeof pragmas, "PRAGMA cache_size=-%d; PRAGMA temp_store=MEMORY;",
 	         role == SQLITE_WRITER ? WRITER_CACHE_KIB : READER_CACHE_KIB);
 	run(connection, pragmas);
+	/* Prepared in advance, because preparing it needs memory. */
+	if (sqlite3_prepare_v3(connection->sqlite, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT,
+	                       &connection->rollback, NULL) != SQLITE_OK)
+		sqlite_fail(connection, "ROLLBACK");
 	if (role == SQLITE_WRITER) {
 		open_writer(db);
 	} else if (role == SQLITE_CHECKPOINTER) {
@@ -153,6 +157,14 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 		                "PRAGMA schema_version;");
 	}
 	return db_report(&connection->base, error);
+}
+
+static void close_handle(struct sqlite_connection *connection)
+{
+	sqlite3_finalize(connection->rollback);
+	sqlite3_close(connection->sqlite);
+	connection->rollback = NULL;
+	connection->sqlite = NULL;
 }
 
 int sqlite_reader_open(struct sqlite_connection *connection)
@@ -164,10 +176,8 @@ int sqlite_reader_open(struct sqlite_connection *connection)
 		result = sqlite_connection_open(db, connection, SQLITE_READER, NULL);
 	if (!result && db->has_schema)
 		result = sqlite_add_append_log(connection);
-	if (result) {
-		sqlite3_close(connection->sqlite);
-		connection->sqlite = NULL;
-	}
+	if (result)
+		close_handle(connection);
 	return result;
 }
 
@@ -175,10 +185,20 @@ void sqlite_connection_close(struct sqlite_connection *connection)
 {
 	for (int i = 0; i < QUERY_CACHE_MAX; i++)
 		sqlite3_finalize(connection->queries[i].statement);
-	sqlite3_close(connection->sqlite);
+	close_handle(connection);
 }
 
 /* ---- transactions ---- */
+
+/* Rolls back what is open. Returns whether nothing is open any more. */
+static bool end_transaction(struct sqlite_connection *connection)
+{
+	if (!connection->sqlite || sqlite3_get_autocommit(connection->sqlite))
+		return true;
+	sqlite3_step(connection->rollback);
+	sqlite3_reset(connection->rollback);
+	return sqlite3_get_autocommit(connection->sqlite);
+}
 
 int sqlite_begin(struct db_connection *base, struct error *error)
 {
@@ -186,6 +206,8 @@ int sqlite_begin(struct db_connection *base, struct error *error)
 	assert(!connection->in_transaction); /* else the first one would go on */
 	if (connection->writer && db_is_poisoned(base->db))
 		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync failed");
+	if (!end_transaction(connection))
+		return error_cause(error, ERR_UNAVAILABLE, "an earlier rollback failed");
 	if (connection->writer && overwrite_freed(connection, !connection->registers))
 		return db_report(base, error);
 	struct db_query *begin =
@@ -198,8 +220,8 @@ int sqlite_begin(struct db_connection *base, struct error *error)
 void sqlite_rollback(struct db_connection *base)
 {
 	struct sqlite_connection *connection = sqlite_connection(base);
-	if (connection->in_transaction && !sqlite3_get_autocommit(connection->sqlite))
-		sqlite3_exec(connection->sqlite, "ROLLBACK", NULL, NULL, NULL);
+	/* One that fails is repeated before the next transaction. */
+	(void)end_transaction(connection);
 	connection->in_transaction = false;
 }
 

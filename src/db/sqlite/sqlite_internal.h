@@ -30,6 +30,7 @@ struct sqlite_query {
 struct sqlite_connection {
 	struct db_connection base;
 	sqlite3 *sqlite; /* NULL: not open yet */
+	sqlite3_stmt *rollback;
 	bool writer;
 	bool registers;  /* it is the writer, taken as a registrar */
 	bool overwrites; /* freed pages are overwritten */

@@ -269,9 +269,47 @@ static void a_poisoned_store_keeps_its_log(void **state)
 	}
 }
 
+static sqlite3_mem_methods memory;
+static bool out_of_memory;
+
+static void *allocate(int size)
+{
+	return out_of_memory ? NULL : memory.xMalloc(size);
+}
+
+static void *reallocate(void *bytes, int size)
+{
+	return out_of_memory ? NULL : memory.xRealloc(bytes, size);
+}
+
+static void limit_memory(void)
+{
+	assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory), SQLITE_OK);
+	sqlite3_mem_methods limited = memory;
+	limited.xMalloc = allocate;
+	limited.xRealloc = reallocate;
+	assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &limited), SQLITE_OK);
+	assert_int_equal(sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0), SQLITE_OK);
+}
+
+static void a_rollback_needs_no_memory(void **state)
+{
+	struct db_connection *writer = db_take_writer(fixture.db);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "INSERT INTO kept VALUES (zeroblob(1000))", NULL), OK);
+	out_of_memory = true;
+	assert_int_equal(db_run(writer, "SELECT 1", NULL), ERR_NO_MEMORY);
+	db_give(writer);
+	out_of_memory = false;
+	assert_int_equal(insert(10), OK);
+	check_rows();
+}
+
 int main(void)
 {
+	limit_memory();
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_rollback_needs_no_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_commit_is_written_and_synced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pages_may_change_again_after_they_were_written, set_up,
 	                                    tear_down),
