@@ -12,6 +12,7 @@ import zipfile
 
 from closing_accounts import ClosingAccounts, made
 from operations import Interface
+from rules_chain import FREQUENT
 
 BRIEF, PATIENCE = 2, 90  # seconds until what has to become true must be so
 CHECK_SECONDS = 300  # how long a check of the whole store may take on a machine under load
@@ -176,6 +177,19 @@ class Closing:
         done.answer |= {"verified": verified.returncode, "verdict": verified.stdout[-2000:],
                         "levels": levels_of(verified.stdout), **contents_of(path)}
 
+    def wait_for_seals(self):
+        """Until the last event of each live chain is sealed, where rounds are frequent."""
+        if self.run.script["settings"]["seal.interval"] not in FREQUENT or self.run.clock_moved:
+            return
+        end, pauses = time.monotonic() + self.patience(), Pauses()
+        for key in [key for chain, key in self.keys() if chain.endswith("/live")]:
+            while True:
+                done = self.until_answered({"op": "list", "key": key, "filters": {}, "order": "desc", "limit": 1})
+                last = done.answer["data"] if done and done.good else []
+                if not last or last[0]["timestamp"]["type"] != "pending" or time.monotonic() > end:
+                    break
+                pauses.sleep()
+
     def wait_for_notices(self):
         """Until every notice that the service lists as waiting for an enabled endpoint was sent, or its patience is
         over."""
@@ -206,6 +220,7 @@ class Closing:
         self.resolve()
         accounts.settle()
         self.read_certifications()
+        self.wait_for_seals()
         for _, key in sorted(self.keys()):
             self.read_chain(key)
             self.walk("certifications", key, limit=self.random.choice((3, 50)))

@@ -6,7 +6,7 @@ import json
 
 from history import FOREVER, lasting, rule
 
-
+FREQUENT = ("300ms", "1s", "5s")  # seal.interval of rounds that are waited for in the end
 AHEAD = 0.05  # seconds by which a time may follow an answer: each event of a chain has a time of its own
 
 
@@ -200,6 +200,16 @@ def contents_equal_their_digests(history):
         told = history.shown.get((one.arguments["of_chain"], one.arguments["event_id"]), FOREVER)
         if wrong or (one.status == 404 and not only_digest and told < one.invoked and not history.may_be_lost(one)):
             yield str(one)
+
+
+@rule("Every live event is sealed in the end, where rounds are frequent.")
+def live_events_are_sealed(history):
+    if history.facts.get("clock_moved") or history.script["settings"].get("seal.interval") not in FREQUENT:
+        return
+    for chain, events in history.final.items():
+        pending = [event["sequence"] for event in events if event["timestamp"]["type"] == "pending"]
+        if pending and chain.endswith("/live"):
+            yield f"{chain}: {len(pending)} of {len(events)} events are pending: {pending[:20]}"
 
 
 @rule("No two events of a chain share a chain_hash, and a test event is never sealed.")

@@ -143,12 +143,16 @@ class Run:
                  "signature": delivery.headers.get("X-SVC-Signature"), "id": delivery.headers.get("X-SVC-Webhook-Id")}
                 for number, receiver in enumerate(self.world.receivers) for delivery in list(receiver.deliveries)]
 
+    @property
+    def clock_moved(self):
+        return self.world.facts.get("clock_moved", False) or any(fault.name in faults.OF_CLOCK for fault in self.faults)
+
     def facts(self, unresolved):
         """Returns what rules know besides the operations (history.py)."""
         wall = time.time() - self.clock()
         return {"wall": wall, "wall_error": abs(wall - self._wall) + 0.002,
                 "receivers": [receiver.url for receiver in self.world.receivers], "names": self.names,
-                "clock_moved": any(fault.name in faults.OF_CLOCK for fault in self.faults),
+                "clock_moved": self.clock_moved,
                 "bidden_ends": self.world.bidden_ends, "errors": self.world.logged_errors(),
                 "mails": self.world.services.mails(self._start),
                 "mails_given_up": self.world.logged("mail_failed", "mail_dropped"),

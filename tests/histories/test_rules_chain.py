@@ -69,6 +69,17 @@ def test_proofs_are_of_their_segment(one, right):
     assert bool(violated(history_of([one]), "proofs_are_of_their_segment")) != right
 
 
+@pytest.mark.parametrize("interval, moved, right", [("1s", False, False), ("60s", False, True), ("1s", True, True)])
+def test_live_events_are_sealed(interval, moved, right):
+    building = Building(script={"settings": {"seal.interval": interval}}, facts={"clock_moved": moved})
+    pending = event("r1", 2, timestamp={"type": "pending", "reference": None, "sealed_at": None})
+    building.close(sealed(), pending)
+    assert bool(violated(building, "live_events_are_sealed")) != right
+    building = Building(script={"settings": {"seal.interval": interval}})
+    building.close(sealed())
+    assert not violated(building, "live_events_are_sealed")
+
+
 def test_answers_are_about_what_was_asked():
     events = chained("r0", "r1")
     building = history_of(events)
