@@ -1,10 +1,10 @@
 """Declarations that clients send, made of a few numbers, so that a script needs no contents."""
 
+import base64
 import datetime
 import hashlib
 import json
 import random
-import string
 
 BOUNDARY = "----histories"
 
@@ -25,7 +25,7 @@ class Declaration:
         return json.dumps(members).encode()
 
     def _json(self, chosen):
-        note = "".join(chosen.choices(string.ascii_letters, k=self.spec["size"]))
+        note = base64.b64encode(chosen.randbytes(self.spec["size"]))[:self.spec["size"]].decode()
         payload = {"z": chosen.randrange(1 << 40), "note": note, "list": [True, None, {"a": chosen.randrange(9)}]}
         self.content = json.dumps(payload, sort_keys=True, separators=(",", ":")).encode()
         self.digest = hashlib.sha256(self.content).hexdigest()

@@ -34,6 +34,20 @@ def matches(event, filters):
     return all(FILTERS[name](event, value) for name, value in filters.items() if name not in CHANGING)
 
 
+@functools.lru_cache(maxsize=1)
+def by_ref(history):
+    return {(chain, event["client_ref"]): [event] for chain, events in history.final.items() for event in events}
+
+
+def matching(history, chain, filters):
+    """Returns the events that a chain has in the end and that match, in order."""
+    if "client_ref" in filters:  # many lists are of one event, and a chain may be long
+        candidates = by_ref(history).get((chain, filters["client_ref"]), [])
+    else:
+        candidates = history.final[chain]
+    return [event for event in candidates if matches(event, filters)]
+
+
 @rule("The events of a list match its filters.")
 def lists_match_their_filters(history):
     for one in history.of("list"):
@@ -75,9 +89,9 @@ def walks_show_everything(history):
         shown = {event["sequence"] for page in pages for event in page.answer["data"]}
         asked = (pages[-1] if pages[0].arguments["order"] == "asc" else pages[0]).invoked
         acknowledged = history.acknowledged.get(chain, {})
-        for event in history.final[chain]:
+        for event in matching(history, chain, filters):
             told = acknowledged.get(event["event_id"], FOREVER)
-            if told < asked and event["sequence"] not in shown and matches(event, filters):
+            if told < asked and event["sequence"] not in shown:
                 yield (f"{str(pages[0])[:300]}, {len(pages)} pages, the last at {pages[-1].invoked:.3f}: "
                        f"without sequence {event['sequence']}, acknowledged at {told:.3f}")
                 break
@@ -116,12 +130,12 @@ def walks_begin_at_the_end(history):
         if first.arguments["page"] or filters.keys() & CHANGING or chain not in history.final:
             continue
         acknowledged = history.acknowledged.get(chain, {})
-        matching = [event for event in history.final[chain] if matches(event, filters)]
-        due = [event["sequence"] for event in matching
+        every = matching(history, chain, filters)
+        due = [event["sequence"] for event in every
                if acknowledged.get(event["event_id"], FOREVER) < first.invoked]
         shown = [event["sequence"] for event in first.answer["data"]]
         if first.arguments["order"] == "asc":  # the first one may have been registered without an answer
-            wrong = due and (not shown or shown[0] != matching[0]["sequence"])
+            wrong = due and (not shown or shown[0] != every[0]["sequence"])
         else:
             wrong = due and (not shown or shown[0] < max(due))
         if wrong:

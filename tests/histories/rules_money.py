@@ -1,5 +1,6 @@
 """Rules about balances, purchases, top-ups and limits. account_model.py says what they know of an account."""
 
+import functools
 from collections import Counter
 
 from account_model import accounts, final_list, number_of, possible_values
@@ -317,7 +318,7 @@ def most_events(history, limit, end):
     return sum(event["client_ref"] in refs for event in history.final.get(chain, ()))
 
 
-TEST_CERTIFICATIONS = 20  # of an account on a day
+TEST_CERTIFICATIONS, TEST_EVENTS, TEST_BYTES = 20, 10_000, 100_000_000  # of an account on a day
 
 
 @rule("A key is refused for its rate only when it, or all keys of its account, may have made as many requests as "
@@ -347,6 +348,26 @@ def quotas_refuse_rightly(history):
                          owner_and_mode(other) == (account, "test") for other in asked)
             if mode != "test" or before < TEST_CERTIFICATIONS:
                 yield f"{one}: {before} were requested"
+
+
+@rule("A test registration is refused for the quota of its account only when that may be used up, and a day has no "
+      "more test events than that.")
+def test_events_have_a_quota(history):
+    asked = [one for one in history.of("register") if one.arguments["chain"].endswith("/test")]
+    for one in asked:
+        if code_of(one) == "test_quota_exceeded":
+            account, _ = owner_and_mode(one)
+            before = [other for other in asked if not other.refused and other.invoked <= one.completed
+                      and owner_and_mode(other)[0] == account]
+            size = sum(size_of(other) for other in [*before, one])
+            if len(before) < TEST_EVENTS and size <= TEST_BYTES:
+                yield f"{one}: {len(before)} of {size} bytes were requested"
+    if not history.facts.get("clock_moved"):
+        days = Counter((chain.split("/")[0], event["received_at"][:10]) for chain, events in history.final.items()
+                       if chain.endswith("/test") for event in events)
+        for place, count in days.items():
+            if count > TEST_EVENTS:
+                yield f"{place}: {count} test events"
 
 
 def owner_and_mode(one):
@@ -491,6 +512,16 @@ def topup_keeps_its_daily_maximum(history):
 # ---- totals ----
 
 
+@functools.cache
+def size_of_declared(**spec):
+    return len(Declaration("", spec).content or b"")
+
+
+def size_of(one):
+    """Returns the bytes of the content that a registration declares."""
+    return size_of_declared(**one.arguments["spec"])
+
+
 def content_sizes(history, chain):
     """Returns {(client_ref, digest): bytes of the content} of what was sent to a chain."""
     found = {}
@@ -498,7 +529,7 @@ def content_sizes(history, chain):
         for one in sent:
             place = (ref, one.arguments["identity"][0])
             if "spec" in one.arguments and place not in found:
-                found[place] = len(Declaration(ref, one.arguments["spec"]).content or b"")
+                found[place] = size_of(one)
     return found
 
 

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 
+import builders
 import rules_access
 import rules_money
 import rules_notices
@@ -514,6 +515,23 @@ def test_quotas_refuse_rightly():
             made.ask("certify", "a0/0/test/0", 0, range={}, idempotency_key=None)
         made.ask("certify", "a0/0/test/0", 429, answer={"code": "test_quota_exceeded"}, range={}, idempotency_key=None)
         assert ("quotas_refuse_rightly" in found(made)) == (count == 19)
+
+
+def test_test_events_have_a_quota(monkeypatch):
+    monkeypatch.setattr(rules_money, "TEST_EVENTS", 3)
+    spec = {"form": "json", "seed": 1, "size": 9}
+    for count in (2, 3):
+        made = Made()
+        for number in range(count):
+            made.ask("register", "a0/0/test/0", 0, client_ref=str(number), identity=[], spec=spec)
+        made.ask("register", "a0/0/test/0", 429, answer={"code": "test_quota_exceeded"}, client_ref="x", identity=[],
+                 spec=spec)
+        assert ("test_events_have_a_quota" in found(made)) == (count == 2)
+    for count in (3, 4):
+        building = builders.Building()
+        building.close(*(builders.event(f"r{number}", number, chain="a0/0/test") for number in range(1, count + 1)),
+                       key="a0/0/test/0")
+        assert bool(builders.violated(building, "test_events_have_a_quota")) == (count == 4)
 
 
 def test_purchases_move_credits_once():
