@@ -106,9 +106,17 @@ class History:
 
     # ---- for rules ----
 
+    @functools.cached_property
+    def by_kind(self):
+        found = {}
+        for place, one in enumerate(self.operations):
+            found.setdefault(one.kind, []).append((place, one))
+        return found
+
     def of(self, *kinds, closing=None):
-        return [one for one in self.operations
-                if one.kind in kinds and (closing is None or one.closing == closing)]
+        """Returns the operations of these kinds, in the order of their invocations."""
+        found = sorted(pair for kind in set(kinds) for pair in self.by_kind.get(kind, ()))
+        return [one for _, one in found if closing is None or one.closing == closing]
 
     @functools.cached_property
     def registrations(self):
