@@ -191,7 +191,7 @@ class Reload(Fault):
     """A node reads its settings again."""
 
     def begin(self, world):
-        world.signal(self.node(world), signal.SIGHUP)
+        world.reload(self.node(world))
 
 
 @fault

@@ -23,20 +23,21 @@ MAIL_SCHEDULE = "200ms,500ms,1s,1s,2s,2s,5s,5s,5s,5s,5s,10s,10s,10s,10s,1m,1m,1m
 _certificates = tempfile.TemporaryDirectory(prefix="constancia-authority-")
 
 
-def certificates(number):
-    """Returns those of an authority, which are made once in each process: a server that starts adds some to them."""
-    return _made(os.getpid(), number)
+def directory(name):
+    """Returns a directory of this process: others make certificates at the same time."""
+    return os.path.join(_certificates.name, str(os.getpid()), name)
 
 
 @functools.cache
-def _made(process, number):
-    return timestamp_authority.Certificates(os.path.join(_certificates.name, f"{process}.{number}"))
+def certificates(number):
+    """Returns those of an authority."""
+    return timestamp_authority.Certificates(directory(str(number)))
 
 
 @functools.cache
 def publisher():
     """Returns the publisher of revocation data, one for all runs of this process: certificates name its address."""
-    made = Publisher(os.path.join(_certificates.name, "published"))
+    made = Publisher(directory("published"))
     made.pki.add_issuer("time", "An issuer of timestamps")
     return made
 
@@ -45,12 +46,12 @@ def publisher():
 def published_certificates(number):
     """Returns those of an authority whose issuer publishes revocation data. What signs its wrong answers is that of an
     authority that is not trusted."""
-    directory = publisher().pki.timestamps(f"clock-{number}", "time")
+    made = publisher().pki.timestamps(f"clock-{number}", "time")
     plain = certificates(number)
     for name in os.listdir(plain.directory):
-        if not (directory / name).exists():
-            shutil.copy(plain.path(name), directory / name)
-    return timestamp_authority.Certificates(str(directory))
+        if not (made / name).exists():
+            shutil.copy(plain.path(name), made / name)
+    return timestamp_authority.Certificates(str(made))
 
 
 @functools.cache

@@ -12,6 +12,14 @@ from program import STOP_PATIENCE
 RESTART_PAUSE = 0.2  # until a node that ended without an order is started again
 
 
+def blocks(process, number):
+    """Returns whether a process blocks a signal: it takes it when it is ready to."""
+    with contextlib.suppress(OSError), open(f"/proc/{process}/status", encoding="ascii") as file:
+        mask = next(line.split()[1] for line in file if line.startswith("SigBlk:"))
+        return bool(int(mask, 16) >> number - 1 & 1)
+    return False
+
+
 class Supervision:
     """Part of a world. In one thread."""
 
@@ -81,6 +89,11 @@ class Supervision:
     def signal(self, node, number):
         if node.alive():
             os.kill(node.process.pid, number)
+
+    def reload(self, node):
+        """Has a node read its settings again, unless it is still starting: a service manager waits for it."""
+        if node.alive() and blocks(node.process.pid, signal.SIGHUP):
+            self.signal(node, signal.SIGHUP)
 
     def terminate(self, node):
         """Orders a node to stop, as a service manager does: what is frozen continues."""

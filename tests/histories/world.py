@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import resource
-import signal
 import time
 
 import disks
@@ -175,7 +174,7 @@ class World(Supervision):
         for one in self.changes[node].values():
             given |= one
         self.write_settings(node, {**self.changeable[node], **given})
-        self.signal(node, signal.SIGHUP)
+        self.reload(node)
 
     @staticmethod
     def write_settings(node, settings):
