@@ -112,6 +112,8 @@ class Closing:
     def read_chain(self, key):
         events = self.walk("list", key, order="asc", limit=self.random.choice((7, 50, 500)))
         self.walk("list", key, order="desc", limit=self.random.choice((3, 40, 499)))
+        if key.split("/")[-2] == "live":
+            self.walk("list", key, order="desc", limit=self.random.choice((3, 50)), filters={"status": "registered"})
         read = [one for one in self.run.operations if one.kind == "register" and one.good
                 and one.arguments["chain"] == key.rsplit("/", 1)[0]]
         for one in self.random.sample(read, min(READ_AGAIN, len(read))):

@@ -256,6 +256,17 @@ class Interface:
     def channel(self, step, operation):
         self.ask(operation, "GET", "/channel", step["key"])
 
+    def payment_notice(self, step, operation):
+        """Has the payment provider send a notice again, as it may at any time."""
+        provider = self.run.world.provider
+        sent = list(provider.sent) if provider else ()
+        if not sent:
+            raise Skipped
+        event, _ = sent[int(step["place"] * (len(sent) - 1))]
+        operation.arguments = {"type": event["type"]}
+        if provider.deliver(event) == 200:
+            operation.completed, operation.status, operation.answer = self.run.clock(), 200, {}
+
     # ---- certifications ----
 
     def certify(self, step, operation):

@@ -57,6 +57,18 @@ def lists_match_their_filters(history):
                     yield f"{str(one)[:300]}: {event}"
 
 
+@rule("A list of the events that are registered shows in the end each one that was so before.")
+def registered_events_are_listed(history):
+    for pages in walks(history, "list"):
+        first, chain = pages[0], pages[0].arguments["chain"]
+        if first.closing and first.arguments["filters"] == {"status": "registered"} and whole(pages):
+            shown = {event["event_id"] for page in pages for event in page.answer["data"]}
+            missing = [event["sequence"] for event in history.final.get(chain, ())
+                       if event["status"] == "registered" and event["event_id"] not in shown]
+            if missing:
+                yield f"{str(first)[:300]}, {len(pages)} pages: without {missing[:20]}"
+
+
 @rule("A page has at most as many events as were asked for, and all of them if more follow.")
 def pages_are_full(history):
     for one in history.of("list", "certifications"):

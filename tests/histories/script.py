@@ -15,7 +15,7 @@ PAUSES = (0, 0, 0, 0.001, 0.005, 0.02, 0.1)
 # What a client does next, and how often. A name ending in "…" is a method of Generator.
 WEIGHTS = {
     "register": 30, "repeat": 8, "contradict": 3, "race": 3, "get_event": 6, "get_content": 4, "trespass": 2,
-    "list": 6, "list_next": 14, "certify_by_sequence": 1.5, "certify_by_time": 2.5, "certify_again": 1,
+    "list": 6, "list_next": 14, "certify_by_sequence": 1.5, "certify_by_time": 2.5, "certify_again": 1, "certify_at_once": 0.5,
     "certification": 8, "download": 4, "verify": 1.5, "certifications": 2, "balance": 4, "channel": 1,
     "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
     "twice": 3, "crowd": 2, **ACCOUNT_WEIGHTS,
@@ -57,6 +57,9 @@ class Generator(AccountSteps):
             for steps in self.script["clients"]:
                 steps.append(self.step(steps))
         self.script["faults"] = faults.draw(chosen, self.script, SECONDS)
+        if "certification.give_up_after" in self.script["settings"] and chosen.random() < 0.5:
+            self.script["faults"] += [{"fault": "authority", "at": 1.0, "for": 4.0, "authority": number,
+                                       "mode": "silent"} for number in range(self.script["authorities"])]
         return self.script
 
     favourite = None
@@ -86,7 +89,7 @@ class Generator(AccountSteps):
             "certification.level": chosen.choice(
                 ("T", "LT", "LT", "LTA") if self.script["revocation"] else
                 ("B", "T") if self.script["authorities"] else ("B", "T", "LT")),
-            "certification.fee": str(chosen.choice((0, 0, 0, 3))),
+            "certification.fee": str(chosen.choice((0, 0, 3))),
             # So short that endpoints are disabled, which is mailed.
             "webhook.schedule": "200ms,300ms" if self.script["mail"] and chosen.random() < 0.5 else "1s,1s,2s,2s,5s",
         }
@@ -233,10 +236,16 @@ class Generator(AccountSteps):
         return {"op": op, "of": first["id"], **more} if first else None
 
     def trespass(self, steps):
-        """Asks for what belongs to another chain."""
+        """Asks for what belongs to another chain, often to the other mode of the same channel."""
         op = self.random.choice(("get_event", "get_content", "certification"))
         found = "certify" if op == "certification" else "register"
-        return self.referring(steps, op, found, key=self.some_key())
+        step = self.referring(steps, op, found, key=self.some_key())
+        if step and self.random.random() < 0.5:
+            channel, mode = self.made[step["of"]]["key"].rsplit("/", 2)[:2]
+            other = f"{channel}/{'test' if mode == 'live' else 'live'}"
+            if other in self.chains:
+                step["key"] = self.some_key(other)
+        return step
 
     def list(self, _):
         chosen, filters = self.random, {}
@@ -245,7 +254,7 @@ class Generator(AccountSteps):
             filters = {"from": self.time_mark(), "to": self.time_mark()}
         elif kind < 0.65:
             filters = {"seq_from": round(chosen.random(), 2)}
-        elif kind < 0.7:
+        elif kind < 0.73:
             filters = {"status": chosen.choice(("registered", "unpaid", "test"))}
         elif kind < 0.85 and (first := self.earlier("register")):
             return {"op": "list", "key": first["key"], "filters": {"client_ref": first["id"]}, "order": "asc",
@@ -290,6 +299,12 @@ class Generator(AccountSteps):
             again["idempotency_key"] = first["idempotency_key"]
         return again
 
+    def certify_at_once(self, steps):
+        """Requests one certification several times at the same time, as clients do that do not wait for an answer."""
+        step = self.certify_by_time(steps) if self.random.random() < 0.5 else self.certify_by_sequence(steps)
+        step["idempotency_key"] = f"i{self.random.randrange(6)}"
+        return {"op": "at_once", "steps": [dict(step) for _ in range(self.random.choice((2, 4)))]}
+
     def certification(self, steps):
         return self.referring(steps, "certification", "certify")
 
@@ -319,11 +334,15 @@ class Generator(AccountSteps):
     def key_create(self, _):
         return self.key(self.chain())
 
-    def key_revoke(self, _):
+    def key_revoke(self, steps):
         chain = self.chain()
         if len(self.chains[chain]["keys"]) < 2:
             return None
-        return self.command("key revoke", key={"$": self.chains[chain]["keys"].pop()})
+        key = self.chains[chain]["keys"].pop()
+        if self.random.random() < 0.7:  # it is in use, more often than every two seconds, for longer than that
+            node = self.random.randrange(self.script["nodes"])
+            self.undos += [(steps, {"op": "balance", "key": key, "node": node, "pause": 0.4}) for _ in range(8)]
+        return self.command("key revoke", key={"$": key})
 
     def credits_add(self, _):
         account = self.chain().split("/")[0]

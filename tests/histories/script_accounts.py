@@ -3,7 +3,7 @@ script.Generator."""
 
 # What a client does next, and how often, in addition to script.WEIGHTS.
 ACCOUNT_WEIGHTS = {
-    "undo": 15, "purchase_create": 1.5, "purchase_pay": 2, "purchase_again": 0.5, "purchase_cancel": 0.4,
+    "undo": 15, "purchase_create": 1.5, "purchase_pay": 2, "purchase_again": 0.5, "payment_notice": 1, "purchase_cancel": 0.4,
     "purchase_back": 0.8, "pack_create": 0.2, "pack_switch": 0.2, "topup_set": 0.4, "topup_switch": 0.4,
     "topup_spur": 0.4, "threshold_create": 0.4, "threshold_delete": 0.15, "limit_delete": 0.3, "credits_take": 0.6,
     "credits_revert": 0.2, "account_suspend": 0.15, "account_disable": 0.1, "channel_suspend": 0.2,
@@ -61,6 +61,8 @@ class AccountSteps:
         if not found:
             return None
         self.undos.remove(found)
+        if "pause" in found[1]:
+            return dict(found[1])
         pause = self.random.choice((0, 0, 0.3, 2.5))
         return {**found[1], "pause": pause} if pause else found[1]
 
@@ -100,6 +102,9 @@ class AccountSteps:
 
     def purchase_again(self, _):
         return self.of_sale("pay", "show", last=10)
+
+    def payment_notice(self, _):
+        return {"op": "payment_notice", "place": round(self.random.random(), 3)} if "provider" in self.script else None
 
     def purchase_cancel(self, _):
         return self.of_sale("cancel")

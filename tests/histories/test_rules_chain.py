@@ -330,3 +330,13 @@ def test_archives_have_their_level(levels, least, verified, right):
     building.add("download", {"certification_id": NAME, "file": "evidence"}, closing=True, answer={
         "events": [], "levels": levels, "verified": verified, "verdict": "{}"})
     assert bool(violated(building, "archives_have_their_level")) != right
+
+
+@pytest.mark.parametrize("shown, right", [((0, 2), True), ((2,), False), ((0, 1, 2), True)])
+def test_registered_events_are_listed(shown, right):
+    building, events = Building(), chained("r0", "r1", "r2")
+    events[1]["status"] = "unpaid"
+    building.close(*events)
+    building.list(*[events[place] for place in reversed(shown)], order="desc", filters={"status": "registered"},
+                  closing=True)
+    assert bool(violated(building, "registered_events_are_listed")) != right
