@@ -15,7 +15,8 @@ PAUSES = (0, 0, 0, 0.001, 0.005, 0.02, 0.1)
 # What a client does next, and how often. A name ending in "…" is a method of Generator.
 WEIGHTS = {
     "register": 30, "repeat": 8, "contradict": 3, "race": 3, "get_event": 6, "get_content": 4, "trespass": 2,
-    "list": 6, "list_next": 14, "certify_by_sequence": 1.5, "certify_by_time": 2.5, "certify_again": 1, "certify_at_once": 0.5,
+    "list": 6, "list_next": 14, "certify_by_sequence": 1.5, "certify_by_time": 2.5, "certify_again": 1,
+    "certify_at_once": 0.5,
     "certification": 8, "download": 4, "verify": 1.5, "certifications": 2, "balance": 4, "channel": 1,
     "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
     "twice": 3, "crowd": 2, **ACCOUNT_WEIGHTS,

@@ -3,9 +3,10 @@ script.Generator."""
 
 # What a client does next, and how often, in addition to script.WEIGHTS.
 ACCOUNT_WEIGHTS = {
-    "undo": 15, "purchase_create": 1.5, "purchase_pay": 2, "purchase_again": 0.5, "payment_notice": 1, "purchase_cancel": 0.4,
-    "purchase_back": 0.8, "pack_create": 0.2, "pack_switch": 0.2, "topup_set": 0.4, "topup_switch": 0.4,
-    "topup_spur": 0.4, "threshold_create": 0.4, "threshold_delete": 0.15, "limit_delete": 0.3, "credits_take": 0.6,
+    "undo": 15, "purchase_create": 1.5, "purchase_pay": 2, "purchase_again": 0.5, "payment_notice": 1,
+    "purchase_cancel": 0.4, "purchase_back": 0.8, "pack_create": 0.2, "pack_switch": 0.2,
+    "topup_set": 0.4, "topup_switch": 0.4, "topup_spur": 0.4, "threshold_create": 0.4,
+    "threshold_delete": 0.15, "limit_delete": 0.3, "credits_take": 0.6,
     "credits_revert": 0.2, "account_suspend": 0.15, "account_disable": 0.1, "channel_suspend": 0.2,
     "account_set": 0.2, "key_expire": 0.25, "webhook_create": 0.25, "webhook_rotate": 0.4, "webhook_update": 0.3,
     "webhook_disable": 0.25, "webhook_delete": 0.1, "webhook_test": 0.5, "webhook_replay": 0.3,
