@@ -21,6 +21,7 @@ from history import NO_ANSWER, Operation
 REQUEST_SECONDS = 8  # how long a client waits for an answer
 READING = ("show", "list", "history", "overview", "usage", "check", "estimate", "deliveries", "attempts", "proof")
 RETRY_PAUSE = 0.05  # after no answer
+USE_PAUSE = 0.4  # between two uses of a key that was revoked
 KEPT_HEADERS = ("Idempotent-Replayed", "Retry-After", "Content-Type")
 
 
@@ -154,6 +155,19 @@ class Interface:
             getattr(self, mine["op"])(mine, operation)
             for one in taken:
                 one.result()
+
+    def revoke_in_use(self, step, _):
+        """Revokes a key while it is used, and uses it on, more often than every two seconds, until it must have no
+        effect."""
+        use = {"op": "balance", "key": step["key"], "node": step["node"]}
+        for _ in range(step["before"]):
+            self.perform(use)
+        self.perform({"op": "at_once", "steps": [*step["steps"], use, use]})
+        for _ in range(step["after"]):
+            if not self.run.stopping:
+                time.sleep(USE_PAUSE)
+                self.perform(use)
+        raise Skipped
 
     def of_step(self, step):
         """Returns the step that this one refers to."""

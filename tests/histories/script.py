@@ -59,7 +59,7 @@ class Generator(AccountSteps):
                 steps.append(self.step(steps))
         self.script["faults"] = faults.draw(chosen, self.script, SECONDS)
         if "certification.give_up_after" in self.script["settings"] and chosen.random() < 0.5:
-            self.script["faults"] += [{"fault": "authority", "at": 1.0, "for": 4.0, "authority": number,
+            self.script["faults"] += [{"fault": "authority", "at": 0.5, "for": 4.0, "authority": number,
                                        "mode": "silent"} for number in range(self.script["authorities"])]
         return self.script
 
@@ -95,7 +95,7 @@ class Generator(AccountSteps):
             "webhook.schedule": "200ms,300ms" if self.script["mail"] and chosen.random() < 0.5 else "1s,1s,2s,2s,5s",
         }
         if chosen.random() < 0.2:  # so that an outage of an authority is too long for some
-            self.script["settings"]["certification.give_up_after"] = "2s"
+            self.script["settings"]["certification.give_up_after"] = "1s"
         if chosen.random() < 0.15:  # so that some requests come too fast
             self.script["settings"] |= {"rate.live": "25", "rate.test": "100"}
 
@@ -335,15 +335,16 @@ class Generator(AccountSteps):
     def key_create(self, _):
         return self.key(self.chain())
 
-    def key_revoke(self, steps):
+    def key_revoke(self, _):
         chain = self.chain()
         if len(self.chains[chain]["keys"]) < 2:
             return None
         key = self.chains[chain]["keys"].pop()
-        if self.random.random() < 0.7:  # it is in use, more often than every two seconds, for longer than that
-            node = self.random.randrange(self.script["nodes"])
-            self.undos += [(steps, {"op": "balance", "key": key, "node": node, "pause": 0.4}) for _ in range(8)]
-        return self.command("key revoke", key={"$": key})
+        revoke = self.command("key revoke", key={"$": key})
+        if self.random.random() < 0.3:
+            return revoke
+        return {"op": "revoke_in_use", "key": key, "node": self.random.randrange(self.script["nodes"]),
+                "before": self.random.choice((0, 1)), "after": 7, "steps": [revoke]}
 
     def credits_add(self, _):
         account = self.chain().split("/")[0]

@@ -62,8 +62,6 @@ class AccountSteps:
         if not found:
             return None
         self.undos.remove(found)
-        if "pause" in found[1]:
-            return dict(found[1])
         pause = self.random.choice((0, 0, 0.3, 2.5))
         return {**found[1], "pause": pause} if pause else found[1]
 
