@@ -11,6 +11,10 @@ CHANGEABLE = {name for one in faults_process.Reconfigure.CHANGES for name in one
 OF_CLOCK = {kind.name for kind in KINDS.values() if issubclass(kind, faults_machine.OfClock)}
 COUNTS = (0, 1, 2, 3, 5, 8, 12)
 BURST = 0.4  # seconds within which the faults of a burst begin
+# Faults of which the second shows what the first has caused.
+PAIRS = (("standbysunnamed", "primaryreplaced"), ("commitscancelled", "primaryreplaced"),
+         ("standbyfrozen", "primaryreplaced"), ("clockapart", "rollingrestart"), ("failingstatements", "kill"),
+         ("diskfull", "kill"), ("content", "powercut"), ("slowsync", "powercut"))
 
 
 def make(spec):
@@ -28,6 +32,26 @@ def draw_one(chosen, script, kinds, at):
             "for": round(chosen.choice(kind.lengths) * chosen.uniform(0.5, 1.5), 3), **kind.draw(chosen, script)}
 
 
+def tie(chosen, script, spec):
+    """Lets a fault begin with a step of a random kind, or briefly after it, and not at a time."""
+    steps = [step for steps in script["clients"] for step in steps]
+    kind = chosen.choice(sorted({step.get("words", step["op"]) for step in steps}))
+    after = chosen.choice([step["id"] for step in steps if step.get("words", step["op"]) == kind])
+    return {**spec, "after": after, "at": round(chosen.choice((0, 0.01, 0.1)) * chosen.random(), 4)}
+
+
+def draw_pair(chosen, script, seconds):
+    """Returns two faults, the second of which begins during the first."""
+    pairs = [pair for pair in PAIRS if all(KINDS.get(name) and KINDS[name].possible(script) for name in pair)]
+    if not pairs:
+        return []
+    first, second = (draw_one(chosen, script, [KINDS[name]], 0.0) for name in chosen.choice(pairs))
+    first["at"] = round(chosen.uniform(0, seconds / 2), 3)
+    first["for"] = max(first["for"], 1.0)
+    second["at"] = round(first["at"] + chosen.uniform(0.1, first["for"]), 3)
+    return [first, second]
+
+
 def draw(chosen, script, seconds):
     """Returns a random list of specifications for a run of about that many seconds: some anywhere in it, some in
     bursts. Most runs have few kinds, so that one of them happens in many states."""
@@ -40,4 +64,9 @@ def draw(chosen, script, seconds):
         at = chosen.uniform(0, seconds)
         burst = chosen.choice((2, 3, 4)) if chosen.random() < 0.3 else 1
         times += [at + chosen.uniform(0, BURST) * (burst > 1) for _ in range(min(burst, count - len(times)))]
-    return sorted((draw_one(chosen, script, kinds, at) for at in times), key=lambda one: one["at"])
+    drawn = [draw_one(chosen, script, kinds, at) for at in times]
+    if chosen.random() < 0.3:
+        drawn = [tie(chosen, script, one) if chosen.random() < 0.7 else one for one in drawn]
+    if chosen.random() < 0.15:
+        drawn += draw_pair(chosen, script, seconds)
+    return sorted(drawn, key=lambda one: one["at"])

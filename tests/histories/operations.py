@@ -281,6 +281,22 @@ class Interface:
         if provider.deliver(event) == 200:
             operation.completed, operation.status, operation.answer = self.run.clock(), 200, {}
 
+    def topup_back(self, step, _):
+        """Gives a purchase back that the payment provider was paid for, and has it send a notice again."""
+        account = step["account"]
+        listed = self.perform({"op": "admin", "words": "purchase list",
+                               "arguments": {"account": {"$": account}, "limit": 1000}})
+        paid = [one["sale_id"] for one in listed.answer["data"]
+                if one["provider"] != "manual" and one["state"] == "paid"] if listed and listed.good else ()
+        if not paid:
+            raise Skipped
+        sale_id = paid[int(step["place"] * (len(paid) - 1))]
+        name = f"{account}/{sale_id}"
+        self.run.names[name] = sale_id
+        self.perform({"op": "admin", "words": step["words"], "arguments": {"sale": {"$": name}}})
+        self.perform({"op": "payment_notice", "place": step["place"]})
+        raise Skipped
+
     # ---- certifications ----
 
     def certify(self, step, operation):

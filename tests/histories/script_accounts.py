@@ -3,7 +3,7 @@ script.Generator."""
 
 # What a client does next, and how often, in addition to script.WEIGHTS.
 ACCOUNT_WEIGHTS = {
-    "undo": 15, "purchase_create": 1.5, "purchase_pay": 2, "purchase_again": 0.5, "payment_notice": 1,
+    "undo": 15, "purchase_create": 1.5, "purchase_pay": 2, "purchase_again": 0.5, "payment_notice": 1, "topup_back": 0.8,
     "purchase_cancel": 0.4, "purchase_back": 0.8, "pack_create": 0.2, "pack_switch": 0.2,
     "topup_set": 0.4, "topup_switch": 0.4, "topup_spur": 0.4, "threshold_create": 0.4,
     "threshold_delete": 0.15, "limit_delete": 0.3, "credits_take": 0.6,
@@ -104,6 +104,11 @@ class AccountSteps:
 
     def payment_notice(self, _):
         return {"op": "payment_notice", "place": round(self.random.random(), 3)} if "provider" in self.script else None
+
+    def topup_back(self, _):
+        return {"op": "topup_back", "account": self.some_account(), "place": round(self.random.random(), 3),
+                "words": self.random.choice(("purchase refund", "purchase revert"))} if "provider" in self.script \
+            else None
 
     def purchase_cancel(self, _):
         return self.of_sale("cancel")
