@@ -60,14 +60,22 @@ static bool path_of(int descriptor, char path[PATH_MAX])
 	return strncmp(path, root, strlen(root)) == 0;
 }
 
-static void key_at(int directory, const char *name, char key[KEY_SIZE])
+/* Returns false if there is no such file. */
+static bool find_key_at(int directory, const char *name, char key[KEY_SIZE])
 {
 	struct statx status;
 	if (statx(directory, name, AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH),
 	          STATX_INO | STATX_BTIME, &status) != 0)
-		abort();
+		return false;
 	snprintf(key, KEY_SIZE, "%llu-%lld.%09u", (unsigned long long)status.stx_ino,
 	         (long long)status.stx_btime.tv_sec, status.stx_btime.tv_nsec);
+	return true;
+}
+
+static void key_of(int descriptor, char key[KEY_SIZE])
+{
+	if (!find_key_at(descriptor, "", key))
+		abort();
 }
 
 static int open_state(const char *key, const char *kind)
@@ -120,7 +128,7 @@ static void mark(int descriptor, off_t at, size_t size)
 {
 	static const char ones[PAGE] = {[0 ... PAGE - 1] = 1};
 	char key[KEY_SIZE];
-	key_at(descriptor, "", key);
+	key_of(descriptor, key);
 	int dirty = open_state(key, "dirty");
 	off_t first = at / PAGE, end = (at + (off_t)size + PAGE - 1) / PAGE;
 	for (off_t page = first; page < end; page += PAGE)
@@ -131,7 +139,7 @@ static void mark(int descriptor, off_t at, size_t size)
 static void record_file_sync(int descriptor, bool good)
 {
 	char key[KEY_SIZE], link[64], page[PAGE];
-	key_at(descriptor, "", key);
+	key_of(descriptor, key);
 	snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
 	/* Closing another descriptor of the file would drop its locks; used only if unavoidable. */
 	bool unreadable = (fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_WRONLY;
@@ -161,10 +169,11 @@ static void record_file_sync(int descriptor, bool good)
 
 static void record_directory_sync(int descriptor, const char *path)
 {
-	char key[KEY_SIZE], name[PATH_MAX], partial[PATH_MAX + 16];
-	key_at(descriptor, "", key);
+	char key[KEY_SIZE], name[PATH_MAX], partial[PATH_MAX + 32];
+	key_of(descriptor, key);
 	snprintf(name, sizeof name, "%s/%s.entries", state, key);
-	snprintf(partial, sizeof partial, "%s.partial", name);
+	/* Several processes may sync it at the same time. */
+	snprintf(partial, sizeof partial, "%s.%d.partial", name, getpid());
 	FILE *out = fopen(partial, "we");
 	DIR *directory = opendir(path);
 	if (!out || !directory)
@@ -173,9 +182,9 @@ static void record_directory_sync(int descriptor, const char *path)
 	for (struct dirent *entry; (entry = readdir(directory));) {
 		struct stat status;
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+		    fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !find_key_at(dirfd(directory), entry->d_name, key))
 			continue; /* removed meanwhile */
-		key_at(dirfd(directory), entry->d_name, key);
 		fprintf(out, "%s\t%s\t%c\n", entry->d_name, key,
 		        S_ISDIR(status.st_mode)   ? 'd'
 		        : S_ISREG(status.st_mode) ? 'f'
