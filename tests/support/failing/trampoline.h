@@ -46,7 +46,7 @@
 	__asm__(".text\n" reach " __real_" #name "\n.globl __wrap_" #name "\n"                         \
 	        ".type __wrap_" #name ", @function\n"                                                  \
 	        "__wrap_" #name ":\n\t.cfi_startproc\n\tendbr64\n" KEEP                                \
-	        "\tlea 1f(%rip), %rdi\n\tmov $" VALUE(                                                 \
+	        "\tmov %rdi, %rdx\n\tlea 1f(%rip), %rdi\n\tmov $" VALUE(                               \
 				KIND_##kind) ", %esi\n"                                                            \
 	                         "\tcall failing_decide\n\tmov %eax, %r11d\n" GIVE_BACK                \
 	                         "\ttest %r11d, %r11d\n\tjne 2f\n\tjmp __real_" #name "@PLT\n"         \
