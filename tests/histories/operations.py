@@ -45,6 +45,12 @@ def chain_of(key):
     return key.rsplit("/", 1)[0]
 
 
+def document_of(operation, answer):
+    """Returns the JSON document of an answer. A client that was too slow, or one of too many, is answered before its
+    request is read: without a body."""
+    return json.loads(answer) if answer or operation.status not in (408, 429) else {}
+
+
 class Interface:
     """One client's connections: one to each node."""
 
@@ -114,7 +120,7 @@ class Interface:
             body, more["headers"] = json.dumps(body), {"Content-Type": "application/json", **more.get("headers", {})}
         answer = self.exchange(operation, method, "/v1" + path, key, body, **more)
         if answer is not None:
-            operation.answer = json.loads(answer)
+            operation.answer = document_of(operation, answer)
 
     def take(self, operation, path, key=None):
         """An exchange whose answer is a file, which is summarised if it is not an error."""
@@ -124,7 +130,7 @@ class Interface:
         if operation.good:
             operation.answer = {"sha256": hashlib.sha256(answer).hexdigest(), "bytes": len(answer)}
         else:
-            operation.answer = json.loads(answer)
+            operation.answer = document_of(operation, answer)
         return answer
 
     # ---- events ----
