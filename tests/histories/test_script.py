@@ -2,6 +2,8 @@
 
 import json
 
+import faults
+import faults_postgresql  # noqa: F401 - registers its faults
 import pytest
 import script as scripts
 from fault import KINDS
@@ -50,3 +52,7 @@ def test_setup_binds_what_it_refers_to():
             for value in step.get("arguments", {}).values():
                 assert not isinstance(value, dict) or value["$"] in bound, step
             bound.add(step.get("binds"))
+
+
+def test_pairs_are_of_known_faults():
+    assert {name for pair in faults.PAIRS for name in pair} <= KINDS.keys()
