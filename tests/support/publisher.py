@@ -146,13 +146,13 @@ class Publisher(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, directory, **more):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, directory, address=("127.0.0.1", 0), **more):
+        super().__init__(address, Handler)
         self.lock = threading.Lock()
         self.asked, self.lost, self.mode, self.first = [], False, "good", {}
         self.answers = threading.Event()
         self.answers.set()
-        self.pki = Pki(directory, url=f"http://127.0.0.1:{self.server_address[1]}", **more)
+        self.pki = Pki(directory, url=f"http://{address[0]}:{self.server_address[1]}", **more)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request, client_address):

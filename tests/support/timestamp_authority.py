@@ -316,13 +316,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, certificates, port=0, mode="good"):
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(self, certificates, port=0, mode="good", address="127.0.0.1"):
+        super().__init__((address, port), Handler)
         self.certificates, self.mode = certificates, mode
         self.count = self.fetched = 0
         self.queries = []
         self.lock = threading.Lock()
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+        self.url = f"http://{address}:{self.server_address[1]}/"
         self.roots = certificates.path("root.pem")
         if os.path.exists(certificates.path("middle.pem")):
             certificates.make_alone(f"{self.url}middle.crt")
