@@ -150,6 +150,8 @@ int db_open(const struct db_options *options, const struct db_schemas *schemas, 
 	if (driver == &postgres_driver && options->sharded)
 		driver = &citus_driver;
 	result = driver->open(options, ret_db, error);
+	if (!result)
+		db_shown_url(options->url, (*ret_db)->shown_url, sizeof(*ret_db)->shown_url);
 	if (!result && schemas) {
 		(*ret_db)->schema = driver == &sqlite_driver ? &schemas->sqlite : &schemas->postgres;
 		(*ret_db)->fill = schemas->fill;

@@ -101,6 +101,7 @@ struct db {
 	int (*fill)(struct db_connection *connection, const char *step,
 	            const struct schema_progress *progress, struct error *error);
 	bool sharded;
+	char shown_url[512]; /* for messages (db_shown_url) */
 	atomic_bool poisoned;
 };
 struct db_connection {

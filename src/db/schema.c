@@ -29,11 +29,15 @@ static int read_schema(struct db_connection *connection, unsigned *ret_applied, 
 }
 
 /* `applied` is 0 with a name for a step that is unknown to this program. */
-static int wrong_schema(const struct schema *schema, unsigned applied, const char *name,
+static int wrong_schema(const struct db *db, unsigned applied, const char *name,
                         struct error *error)
 {
+	const struct schema *schema = db->schema;
 	assert(schema->count > 0);
-	bool newer = applied == 0 && strcmp(name, "none") != 0;
+	bool absent = applied == 0 && strcmp(name, "none") == 0;
+	bool newer = applied == 0 && !absent;
+	if (absent)
+		return error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, db->shown_url, NULL);
 	return error_set(error, ERR_REFUSED, newer ? MSG_STORE_SCHEMA_NEWER : MSG_STORE_SCHEMA, name,
 	                 schema->steps[schema->count - 1].name, NULL);
 }
@@ -72,7 +76,7 @@ static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out
 	if (!result)
 		result = read_schema(connection, &applied, name, error);
 	if (!result && applied == 0 && (!create || strcmp(name, "none") != 0))
-		result = wrong_schema(schema, applied, name, error);
+		result = wrong_schema(db, applied, name, error);
 	for (unsigned i = applied; i < schema->count && !result; i++) {
 		if (out)
 			buf_printf(out, "%s\n", schema->steps[i].name);
@@ -100,7 +104,7 @@ int db_check_schema(struct db *db, bool create, struct error *error)
 	if (!result && create && applied == 0 && strcmp(name, "none") == 0)
 		result = move_schema(db, true, false, NULL, NULL, NULL, NULL, error);
 	else if (!result && applied != db->schema->count)
-		result = wrong_schema(db->schema, applied, name, error);
+		result = wrong_schema(db, applied, name, error);
 	return !result && db->driver->schema_checked ? db->driver->schema_checked(db, error) : result;
 }
 

@@ -14,7 +14,7 @@ import pytest
 
 from client import BINARY
 from pki import Pki
-from program import clean_environment, flags
+from program import clean_environment, flags, run
 from postgres import Cluster, Failed, ROLE, SUPERUSER, programs
 
 pytestmark = pytest.mark.both_stores
@@ -95,6 +95,18 @@ def test_a_dry_run_tells_the_steps_and_takes_none(old):
 def test_an_old_store_is_refused_with_what_to_do(old):
     code, _, err = old.run("init")
     assert code == 1 and "store migrate" in err and STEPS[0] in err
+
+
+@pytest.mark.parametrize("words", [("account", "list"), ("migrate",), ("serve",)])
+def test_an_empty_database_is_to_be_initialized(cluster, tmp_path, words):
+    """A database of a server exists before its store, so that there is nothing to migrate."""
+    url = cluster.url(cluster.create_database())
+    settings = {"store.url": url, "store.require_replicas": 0, "tsa.url": "embedded:", "service.data_dir": tmp_path}
+    done = run([BINARY, *words, *flags(settings)])
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "There is no store at postgresql://" in said and "constancia init" in said, said
+    assert "migrate" not in said.replace("constancia migrate:", ""), said
 
 
 def test_many_move_it_at_once_and_each_step_is_taken_once(old):
