@@ -123,7 +123,7 @@ static void error_answer(const struct error *error, struct buf *answer)
 	json_begin_object(&writer, "error");
 	json_text(&writer, "code", error_code_text(error->code));
 	json_integer(&writer, "exit", error_exit_code(error->code));
-	json_text(&writer, "message", error_message(error, LANGUAGE_ENGLISH));
+	json_text(&writer, "message", error_command_message(error));
 	json_text(&writer, "cause", *error->cause ? error->cause : NULL);
 	json_end_object(&writer);
 	json_end_object(&writer);

@@ -30,6 +30,23 @@ static const char *const sentences[MSG_COUNT][2] = {
 #undef MESSAGE_ENTRY
 };
 
+static const char *const command_errors[] = {
+	[ERROR_NUMBERS] = NULL,
+#define COMMAND_MESSAGE(name, text)
+#define COMMAND_ERROR(name, text) [-ERR_##name] = (text),
+#include "base/command_message.def"
+#undef COMMAND_ERROR
+};
+
+static const char *const command_sentences[MSG_COUNT] = {
+#undef COMMAND_MESSAGE
+#define COMMAND_ERROR(name, text)
+#define COMMAND_MESSAGE(name, text) [MSG_##name] = (text),
+#include "base/command_message.def"
+#undef COMMAND_ERROR
+#undef COMMAND_MESSAGE
+};
+
 static size_t error_index(int code)
 {
 	size_t index = code < 0 ? -(size_t)code : 0;
@@ -78,7 +95,7 @@ void error_clear(struct error *error)
 		return;
 	error->code = OK;
 	error->message = MSG_NONE;
-	error->english[0] = error->spanish[0] = error->cause[0] = '\0';
+	error->english[0] = error->spanish[0] = error->command[0] = error->cause[0] = '\0';
 	error->retry_after_seconds = 0;
 }
 
@@ -127,10 +144,12 @@ int error_set(struct error *error, int code, enum message message, ...)
 	va_end(list);
 	error->code = code;
 	error->message = message;
-	error->english[0] = error->spanish[0] = '\0';
+	error->english[0] = error->spanish[0] = error->command[0] = '\0';
 	if (message > MSG_NONE && message < MSG_COUNT) {
 		fill(error->english, sentences[message][LANGUAGE_ENGLISH], places);
 		fill(error->spanish, sentences[message][LANGUAGE_SPANISH], places);
+		if (command_sentences[message])
+			fill(error->command, command_sentences[message], places);
 	}
 	return code;
 }
@@ -141,7 +160,7 @@ int error_cause(struct error *error, int code, const char *format, ...)
 		return code;
 	error->code = code;
 	error->message = MSG_NONE;
-	error->english[0] = error->spanish[0] = '\0';
+	error->english[0] = error->spanish[0] = error->command[0] = '\0';
 	va_list list;
 	va_start(list, format);
 	vsnprintf(error->cause, sizeof error->cause, format, list);
@@ -182,6 +201,7 @@ void error_name_fields(struct error *error, field_namer *namer, const void *cont
 		return;
 	name_fields(error->english, namer, context, LANGUAGE_ENGLISH);
 	name_fields(error->spanish, namer, context, LANGUAGE_SPANISH);
+	name_fields(error->command, namer, context, LANGUAGE_ENGLISH);
 }
 
 const char *error_field(const char *name, char marked[FIELD_SIZE])
@@ -196,6 +216,16 @@ const char *error_message(const struct error *error, enum language language)
 		return error_general_message(ERR_INTERNAL, language);
 	const char *text = language == LANGUAGE_SPANISH ? error->spanish : error->english;
 	return *text ? text : error_general_message(error->code, language);
+}
+
+const char *error_command_message(const struct error *error)
+{
+	if (error && *error->command)
+		return error->command;
+	if (error && *error->english)
+		return error->english;
+	size_t index = error_index(error ? error->code : ERR_INTERNAL);
+	return command_errors[index] ?: errors[index].text[LANGUAGE_ENGLISH];
 }
 
 const char *error_reason(const struct error *error, int code)

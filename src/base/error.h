@@ -3,7 +3,8 @@
  * A function that can fail returns 0 or one of these negative numbers. The table error.def gives
  * for each error its API code, HTTP status, process exit code and a general message in both
  * languages. Details go into an optional struct error. The table message.def has specific messages
- * in English and Spanish with the placeholders {0} to {3}.
+ * in English and Spanish with the placeholders {0} to {3}. The table command_message.def replaces
+ * those that name parts of HTTP, for the command line.
  *
  * `cause` is for the log alone and never reaches a client. Every function accepts a NULL error.
  *
@@ -57,6 +58,7 @@ struct error {
 	enum message message; /* from MSG_COUNT: of another table (verify/verify_finding.h) */
 	char english[ERROR_MESSAGE_MAX];
 	char spanish[ERROR_MESSAGE_MAX];
+	char command[ERROR_MESSAGE_MAX]; /* English for a command line; empty: as `english` */
 	char cause[ERROR_CAUSE_MAX];
 	int retry_after_seconds; /* 0: default of the response */
 };
@@ -94,6 +96,9 @@ void error_name_fields(struct error *error, field_namer *namer, const void *cont
 const char *error_field(const char *name, char marked[FIELD_SIZE]);
 /* Returns the message to show: the specific one if set, else the general one. */
 const char *error_message(const struct error *error, enum language language);
+/* Returns the message for a user of the command line, in English and without the vocabulary of
+ * HTTP. */
+const char *error_command_message(const struct error *error);
 /* Returns the reason for `code` for the log: the cause, the specific message or the general
  * message. */
 const char *error_reason(const struct error *error, int code);

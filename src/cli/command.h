@@ -66,7 +66,8 @@ int command_reason(const struct command_line *line, const char **ret);
  * "--unpaid-limit". */
 void command_label(const struct admin_parameter *parameter, char label[ADMIN_LABEL_SIZE]);
 
-/* Returns the message of an error of a command or of a start, which have no incident id. */
+/* Returns the message of an error of a command or of a start, which have no incident id and do not
+ * speak HTTP. */
 const char *command_message(const struct error *error);
 /* Prints an error to standard error, as text or as JSON, and returns the exit code. */
 int command_fail(const struct command_line *line, const struct error *error);

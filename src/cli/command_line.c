@@ -203,8 +203,7 @@ static void name_field(const void *context, const char *name, enum language lang
 
 const char *command_message(const struct error *error)
 {
-	bool is_general = error->code == ERR_INTERNAL && !*error->english;
-	return is_general ? "An internal error occurred." : error_message(error, LANGUAGE_ENGLISH);
+	return error_command_message(error);
 }
 
 int command_fail(const struct command_line *line, const struct error *error)

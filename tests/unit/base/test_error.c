@@ -144,4 +144,84 @@ TEST_CASE(test_fields_are_named)
 	error_name_fields(NULL, name_loudly, NULL);
 }
 
+/* ---- the words of a command line ---- */
+
+static const char *const message_names[MSG_COUNT] = {
+#define MESSAGE_ENTRY(name, english, spanish) [MSG_##name] = #name,
+#include "base/message.def"
+#undef MESSAGE_ENTRY
+};
+
+/* Words of HTTP, and names of its headers and members. */
+static const char *const http_words[] = {
+	"Retry-After",
+	"Idempotency-Key",
+	"Content-Type",
+	"header",
+	"The body",
+	"query parameter",
+	"client_ref",
+	"_url ",
+	"seq_",
+	"HTTP",
+	"status ",
+	"The field",
+	"The member",
+	"is request",
+	"e request ",
+	"same request",
+	"requests with",
+	"incident",
+	"Too many requests",
+	"resource",
+};
+
+static void assert_no_http(const char *name, const char *text)
+{
+	assert_true(strlen(text) > 0);
+	for (size_t i = 0; i < sizeof http_words / sizeof *http_words; i++)
+		if (strstr(text, http_words[i]))
+			fail_msg("%s names '%s' to a user of the command line: %s", name, http_words[i], text);
+}
+
+/* Only the HTTP servers and the console use the messages that begin with their names. */
+static bool is_for_commands(const char *name)
+{
+	return strncmp(name, "HTTP_", 5) != 0 && strncmp(name, "CONSOLE_", 8) != 0;
+}
+
+/* The command line does not speak HTTP, in whatever a command can fail with. */
+TEST_CASE(test_commands_do_not_speak_http)
+{
+	for (int code = -1; code > -ERROR_NUMBERS; code--) {
+		struct error error = {.code = code};
+		if (error_is_known(code))
+			assert_no_http(error_code_text(code), error_command_message(&error));
+	}
+	assert_no_http("no error", error_command_message(NULL));
+	for (int message = MSG_NONE + 1; message < (int)MSG_COUNT; message++) {
+		struct error error = {0};
+		error_set(&error, ERR_VALIDATION, (enum message)message, "0", "1", "2", "3", NULL);
+		assert_null(strpbrk(error.command, "{}"));
+		if (is_for_commands(message_names[message]))
+			assert_no_http(message_names[message], error_command_message(&error));
+	}
+}
+
+TEST_CASE(test_the_words_of_a_command_follow_the_error)
+{
+	struct error error = {0};
+	error_set(&error, ERR_CONFLICT, MSG_STORE_IDEMPOTENCY_KEY, "cert_1", NULL);
+	assert_non_null(strstr(error_command_message(&error), "by the certification 'cert_1'"));
+	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "Idempotency-Key"));
+	error_set(&error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
+	assert_string_equal(error_command_message(&error), error.english);
+	error_set(&error, ERR_CONFLICT, MSG_STORE_IDEMPOTENCY_KEY, "cert_1", NULL);
+	(void)error_cause(&error, ERR_UNAVAILABLE, "the server");
+	assert_non_null(strstr(error_command_message(&error), "run the same command again"));
+	error_set(&error, ERR_CONFLICT, MSG_STORE_IDEMPOTENCY_KEY, "cert_1", NULL);
+	error_clear(&error);
+	assert_string_equal(error_command_message(&error), "An internal error occurred.");
+}
+
 TEST_MAIN(NULL, NULL)
