@@ -40,6 +40,7 @@ struct command {
 	unsigned arguments_most;
 	const char *summary;
 	const struct option *options; /* NULL: common_options only */
+	bool only_given_file;         /* reads no settings file other than that of --config */
 	int (*run)(const struct command_line *line);
 };
 

@@ -7,7 +7,9 @@
 #include "cli/command.h"
 
 const struct option common_options[] = {
-	{"config", "FILE", "configuration file (constancia.conf(5))"},
+	{"config", "FILE",
+     "configuration file (constancia.conf(5)); $" CONFIG_VARIABLE " or " CONSTANCIA_CONFIG_PATH
+     " by default; empty for none"},
 	{"data", "DIR", "data directory (service.data_dir)"},
 	{"set", "SECTION.KEY=VALUE", "a setting; may be repeated"},
 	{"json", NULL,

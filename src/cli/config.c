@@ -201,7 +201,7 @@ static void apply_environment(struct config *config, const struct config_sources
 		snprintf(origin, sizeof origin, "%.*s", (int)name.size, name.data);
 		if (found)
 			take(config, found, equals + 1, origin);
-		else
+		else if (!slice_is(name, CONFIG_VARIABLE))
 			unknown_variable(config, name, sources->checking);
 	}
 }
@@ -299,7 +299,8 @@ static void apply_file(struct config *config, const char *path)
 {
 	FILE *file = fopen(path, "re");
 	if (!file) {
-		add_problem(config, path, NULL, strerror(errno));
+		char what[CONFIG_UNREADABLE_SIZE];
+		add_problem(config, path, NULL, config_unreadable(errno, what));
 		return;
 	}
 	struct ini_reader reader = {.config = config, .path = path, .file = file};
@@ -389,11 +390,13 @@ static void put_values(struct config *config)
 	}
 }
 
-int config_load(const struct config_sources *sources, struct config *ret_config)
+int config_load(const struct config_sources *given, struct config *ret_config)
 {
+	struct config_sources completed = *given, *sources = &completed;
 	struct config *config = ret_config;
 	*config = (struct config){0};
 	arena_init(&config->arena, MEMORY_MAX);
+	sources->environment = credentials_environment(given->environment, given->file, &config->arena);
 	buf_init(&config->problems, REPORT_MAX);
 	buf_init(&config->warnings, REPORT_MAX);
 	config->texts = arena_alloc(&config->arena, sizeof(char *) * SETTINGS_COUNT);

@@ -45,6 +45,17 @@ struct config {
 	const char **origins; /* source of each value; NULL: the default */
 };
 
+/* config_file.c: the file of the installation, such as /etc/constancia/constancia.conf. */
+#define CONFIG_VARIABLE "CONSTANCIA_CONFIG"
+const char *config_default_path(void);
+/* Chooses the settings file of a command: `file` as given, else that of CONSTANCIA_CONFIG, else
+ * `default_path` where it exists. An empty path chooses no file. With `data_dir`, which names
+ * another deployment, only `file` as given is used. */
+void config_choose_file(struct config_sources *sources, const char *default_path);
+#define CONFIG_UNREADABLE_SIZE 256
+/* Writes why a settings file cannot be read, with the remedy. `reason` is an errno. */
+const char *config_unreadable(int reason, char what[CONFIG_UNREADABLE_SIZE]);
+
 /* Reads and checks the settings. The caller frees the config in any case. Returns 0, ERR_USAGE (see
  * `problems`; the settings must not be used) or ERR_NO_MEMORY. */
 int config_load(const struct config_sources *sources, struct config *ret_config) MUST_CHECK;

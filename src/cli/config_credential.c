@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -60,4 +61,28 @@ const char *credential_read(char *const *environment, const char *name, struct a
 	if (text.data)
 		explicit_bzero(text.data, text.size);
 	return what;
+}
+
+char *const *credentials_environment(char *const *environment, const char *file,
+                                     struct arena *arena)
+{
+	static char *const empty[] = {NULL};
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	if (directory_in(environment) || !file)
+		return environment;
+	const char *variable = arena_printf(arena, VARIABLE "%.*s" CREDENTIALS_BESIDE,
+	                                    slash ? (int)(slash - file) + 1 : 0, file);
+	if (!variable || access(variable + sizeof VARIABLE - 1, X_OK) != 0)
+		return environment;
+	size_t count = 0;
+	environment = environment ? environment : empty;
+	while (environment[count])
+		count++;
+	const char **more = arena_alloc(arena, (count + 2) * sizeof *more);
+	if (!more)
+		return environment;
+	memcpy(more, environment, count * sizeof *more);
+	more[count] = variable;
+	more[count + 1] = NULL;
+	return (char *const *)more;
 }

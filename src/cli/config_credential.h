@@ -17,4 +17,11 @@ bool credentials_are_given(char *const *environment);
 const char *credential_read(char *const *environment, const char *name, struct arena *arena,
                             const char **ret_text) MUST_CHECK;
 
+/* Returns the environment in which credentials are found: as given, or without a
+ * CREDENTIALS_DIRECTORY with the directory CREDENTIALS_BESIDE next to the settings file, if that
+ * exists. `file` may be NULL. */
+#define CREDENTIALS_BESIDE "credentials"
+char *const *credentials_environment(char *const *environment, const char *file,
+                                     struct arena *arena);
+
 #endif

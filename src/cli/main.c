@@ -19,6 +19,7 @@ static const struct command commands[] = {
 	{.name = "dev",
      .summary = "start a complete service for development, with a demo account",
      .options = dev_options,
+     .only_given_file = true,
      .run = command_dev},
 	{.name = "init",
      .summary = "create the store of a deployment",
@@ -185,6 +186,10 @@ static int run_command(struct command_line *line, const struct command *command,
 		                           line->arguments[command->arguments_most]);
 	if (line->argument_count < command->arguments_least)
 		return command_usage_error(line, "%s is missing. See --help.", command->arguments);
+	if (!command->only_given_file)
+		config_choose_file(&line->sources, config_default_path());
+	else if (line->sources.file && !*line->sources.file)
+		line->sources.file = NULL;
 	return command->run(line);
 }
 
@@ -206,10 +211,12 @@ static int run_operation(struct command_line *line, const struct admin_operation
 	int exit_code = command_line_parse(line, options, count, words);
 	if (exit_code)
 		return exit_code;
-	if (!line->help)
-		return command_admin(line, operation);
-	help_of_operation(operation);
-	return 0;
+	if (line->help) {
+		help_of_operation(operation);
+		return 0;
+	}
+	config_choose_file(&line->sources, config_default_path());
+	return command_admin(line, operation);
 }
 
 static const struct command *find_command(const char *name)

@@ -55,11 +55,12 @@ class Refused(Exception):
 
 
 def clean_environment(more=None):
-    """Returns our environment without settings of the program. Libraries preloaded here are kept after those
+    """Returns our environment without settings of the program, and without the settings of an installation on this
+    machine. Libraries preloaded here are kept after those
     of `more`, for a clock moved for all programs (tests/clock)."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("CONSTANCIA")}
-    both = {**kept, **(more or {})}
+    both = {**kept, "CONSTANCIA_CONFIG": "", **(more or {})}
     if preloaded := [given["LD_PRELOAD"] for given in (more or {}, kept) if given.get("LD_PRELOAD")]:
         both["LD_PRELOAD"] = ":".join(preloaded)
     return both

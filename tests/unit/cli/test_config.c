@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -495,7 +496,7 @@ static void make_credential(char directory[64], const char *name, const char *te
 
 static void drop_credential(const char *directory, const char *name)
 {
-	char file_path[128];
+	char file_path[192];
 	snprintf(file_path, sizeof file_path, "%s/%s", directory, name);
 	unlink(file_path);
 	rmdir(directory);
@@ -550,6 +551,89 @@ TEST_CASE(test_credentials_are_for_what_serves)
 	config_free(&config);
 	sources.serving = true;
 	assert_problem(&sources, "the supervisor provides no credentials");
+}
+
+/* ---- the choice of the file ---- */
+
+static const char *chosen(struct config_sources sources, const char *default_path)
+{
+	config_choose_file(&sources, default_path);
+	return sources.file;
+}
+
+TEST_CASE(test_a_command_reads_the_file_of_the_installation)
+{
+	char *named[] = {"PATH=/bin", "CONSTANCIA_CONFIG=/named", NULL};
+	char *none[] = {"CONSTANCIA_CONFIG=", NULL};
+	const char *installed = write_file("[rate]\nlive = 2\n");
+	assert_string_equal(chosen((struct config_sources){0}, installed), installed);
+	assert_null(chosen((struct config_sources){0}, "/nonexistent/constancia.conf"));
+	assert_null(chosen((struct config_sources){0}, "/dev/null/constancia.conf"));
+	assert_string_equal(chosen((struct config_sources){.environment = named}, installed), "/named");
+	assert_null(chosen((struct config_sources){.environment = none}, installed));
+	assert_string_equal(
+		chosen((struct config_sources){.environment = named, .file = "given"}, installed), "given");
+	assert_null(chosen((struct config_sources){.environment = named, .file = ""}, installed));
+	/* Another data directory is another deployment. */
+	assert_null(chosen((struct config_sources){.environment = named, .data_dir = "d"}, installed));
+	assert_string_equal(chosen((struct config_sources){.data_dir = "d", .file = "given"}, ""),
+	                    "given");
+	unlink(path);
+	assert_int_equal(*config_default_path(), '/');
+
+	struct config config;
+	assert_int_equal(config_load(&(struct config_sources){.environment = named}, &config), OK);
+	assert_int_equal(config.warnings.size, 0);
+	config_free(&config);
+}
+
+TEST_CASE(test_an_unreadable_file_names_the_remedy)
+{
+	char what[CONFIG_UNREADABLE_SIZE];
+	assert_string_equal(config_unreadable(ENOENT, what), "No such file or directory");
+	assert_non_null(strstr(config_unreadable(EACCES, what), "sudo -u constancia"));
+	if (geteuid() == 0)
+		return; /* root can read every file */
+	struct config_sources sources = {.file = write_file("[rate]\nlive = 2\n")};
+	assert_int_equal(chmod(path, 0), 0);
+	assert_problem(&sources, "Permission denied; run the command as the user of the service");
+	unlink(path);
+}
+
+/* Without those of a supervisor, credentials are next to the file. */
+TEST_CASE(test_credentials_are_next_to_the_file)
+{
+	char directory[64], credentials[128], file[128], variable[160];
+	strcpy(directory, "/tmp/constancia-beside-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	snprintf(credentials, sizeof credentials, "%s/credentials", directory);
+	snprintf(file, sizeof file, "%s/constancia.conf", directory);
+	FILE *out = fopen(file, "w");
+	assert_non_null(out);
+	fputs("[mail]\npassword = credential:mail\n", out);
+	fclose(out);
+	char *environment[] = {"PATH=/bin", NULL};
+	struct config_sources sources = {.file = file, .environment = environment, .serving = true};
+	assert_problem(&sources, "CREDENTIALS_DIRECTORY is not set");
+	assert_int_equal(mkdir(credentials, 0700), 0);
+	assert_problem(&sources, "the credential cannot be read");
+	snprintf(variable, sizeof variable, "%s/mail", credentials);
+	out = fopen(variable, "w");
+	assert_non_null(out);
+	fputs("beside\n", out);
+	fclose(out);
+	struct config config;
+	sources.serving = false;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_string_equal(config.settings.mail_password, "beside");
+	config_free(&config);
+	/* Those of the supervisor come first. */
+	char *supervised[] = {"CREDENTIALS_DIRECTORY=/nonexistent", NULL};
+	sources.environment = supervised;
+	assert_problem(&sources, "the credential cannot be read");
+	drop_credential(credentials, "mail");
+	unlink(file);
+	rmdir(directory);
 }
 
 TEST_MAIN(NULL, NULL)
