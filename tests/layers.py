@@ -51,7 +51,7 @@ PUBLIC = {
     "content": {"composite.h", "content.h", "content_settings.def"},
     "seal": {"authority.h", "authority_settings.def", "authority_settings.h", "clock_state.h", "cms.h",
              "evidence_record.h", "evidence_tree.h", "level.h", "revocation_client.h", "revocation_token.h",
-             "round_tree.h", "segment.h", "signer.h", "signer_log.h", "timestamp.h", "tree.h", "trust.h",
+             "round_tree.h", "segment.h", "signer.h", "signer_log.h", "signing_request.h", "timestamp.h", "tree.h", "trust.h",
              "validation_set.h"},
     "payment": {"payment.h", "payment_settings.def"},
     "archive": {"archive.h", "archive_lines.h", "bundle.h", "receipt.h", "signer_list.h", "xml_text.h",

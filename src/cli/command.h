@@ -123,6 +123,7 @@ int command_init(const struct command_line *line);
 int command_migrate(const struct command_line *line);
 int command_proof(const struct command_line *line);
 int command_restore(const struct command_line *line);
+int command_signer_request(const struct command_line *line);
 int command_serve(const struct command_line *line);
 int command_verify(const struct command_line *line);
 int command_version(const struct command_line *line);
@@ -137,7 +138,14 @@ extern const struct option init_options[];
 extern const struct option migrate_options[];
 extern const struct option restore_options[];
 extern const struct option proof_options[];
+extern const struct option signer_request_options[];
 extern const struct option verify_options[];
+
+struct signing_request;
+/* command_signer.c: makes the key unless it exists, gives it to the service's user, and writes the
+ * request to `output`. */
+int signer_request_run(const struct signing_request *request, const char *output, bool *ret_made,
+                       struct error *error) MUST_CHECK;
 
 /* Formats a JSON document for a terminal; lists become tables of `columns` (NULL: the document has
  * no list). */

@@ -23,6 +23,8 @@ struct key_driver {
 	            STACK_OF(X509) * *ret_certificates, struct error *error);
 	/* As key_sign; the caller verifies the signature. */
 	int (*sign)(void *handle, struct slice bytes, struct buf *out, struct error *error);
+	/* Returns the key for OpenSSL; it belongs to the handle. */
+	EVP_PKEY *(*evp)(void *handle);
 	void (*close)(void *handle);
 	struct key_calls calls;
 };

@@ -130,9 +130,15 @@ static int sign(void *handle, struct slice bytes, struct buf *out, struct error 
 	return error_cause(error, ERR_UNAVAILABLE, "the key failed to sign: %s", openssl_reason());
 }
 
+static EVP_PKEY *evp(void *handle)
+{
+	return handle;
+}
+
 const struct key_driver key_file_driver = {
 	.takes = takes,
 	.open = open_key,
 	.sign = sign,
+	.evp = evp,
 	.close = close_key,
 };

@@ -241,6 +241,13 @@ static int sign(void *opened, struct slice bytes, struct buf *out, struct error 
 	return result == ERR_REFUSED || result == ERR_PIN ? ERR_UNAVAILABLE : result;
 }
 
+static EVP_PKEY *evp(void *opened)
+{
+	const struct token_key *handle = opened;
+
+	return handle->key;
+}
+
 /* System calls that modules need for signing: they read and lock their own files (SoftHSM2),
  * communicate with a local daemon, an appliance or a device, and start threads. They cannot fork,
  * execute, listen or trace, nor create, write, rename or remove a file by name. */
@@ -268,6 +275,7 @@ const struct key_driver key_pkcs11_driver = {
 	.takes = takes,
 	.open = open_key,
 	.sign = sign,
+	.evp = evp,
 	.close = close_key,
 	.calls = {module_calls, sizeof module_calls / sizeof *module_calls},
 };
