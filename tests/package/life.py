@@ -81,8 +81,11 @@ def judge_first_installation(root, package):
             "the user has no shell and is a system's", words)
     enabled = list(root.path("/etc/systemd").rglob("constancia*"))
     verdict(not enabled, "the unit is not enabled", enabled)
-    code, words = root.run("constancia", "config", "check", "--config", CONFIG, user="constancia:constancia")
+    code, words = root.run("constancia", "config", "check", user="constancia:constancia")
     verdict(code == 1 and "tsa.url" in words, "what the operator has to set is named", words)
+    code, words = root.run("constancia", "account", "list", user="nobody:nogroup")
+    verdict(code == 2 and f"{CONFIG}: Permission denied" in words and "sudo -u constancia" in words,
+            "another user may not read the settings, and reads who may", words)
 
 
 def judge_unit(root):
@@ -163,7 +166,7 @@ def judge_upgrades(root, package, older):
     calls = asked(root)
     verdict(code == 0 and not [call for call in calls if re.search(r"\b(re)?start\b", call)],
             "an upgrade that needs a migration starts nothing", f"{words}\n{calls}")
-    verdict("constancia migrate --config" in words and "001-initial ->" in words, "and says what to do", words)
+    verdict("-- constancia migrate\n" in words and "001-initial ->" in words, "and says what to do", words)
     with_systemd(root, False)
 
 
@@ -175,7 +178,7 @@ def request(url, body=None, key=None):
 
 
 def administer(root, *words):
-    code, text = root.run("constancia", *words, "--json", "--config", CONFIG)
+    code, text = root.run("constancia", *words, "--json")
     if code:
         raise RuntimeError(text)
     return json.loads(text)
@@ -184,7 +187,7 @@ def administer(root, *words):
 def judge_a_round(root, package, older):
     """As the unit would run it: register, certify, verify; and meanwhile comes a package of another schema."""
     user = "constancia:constancia"
-    code, words = root.run("constancia", "init", "--config", CONFIG, user=user)
+    code, words = root.run("constancia", "init", user=user)
     verdict(code == 0, "init as the service's user", words)
     serving = Serving(root, ["constancia", "serve", "--config", CONFIG], user)
     with serving:

@@ -92,6 +92,14 @@ def test_one_version(installed):
     assert (debian[2] == "UNRELEASED") == version.endswith("~dev")
 
 
+def test_the_settings_are_read_below_sysconfdir():
+    """That of Debian is /etc; the option is relative to the prefix elsewhere."""
+    options = {each["name"]: each["value"]
+               for each in json.loads(run("meson", "introspect", "--buildoptions", BINARY.parent))}
+    place = os.path.join(options["prefix"], options["sysconfdir"], "constancia/constancia.conf")
+    assert f" {place} by default" in run(BINARY, "config", "print", "--help")
+
+
 def test_the_examples_of_settings_are_good(installed, tmp_path):
     example = installed / "share/doc/constancia/examples/constancia.conf"
     settings = ["--config", str(example), "--data", str(tmp_path)]
