@@ -123,6 +123,7 @@ int command_init(const struct command_line *line);
 int command_migrate(const struct command_line *line);
 int command_proof(const struct command_line *line);
 int command_restore(const struct command_line *line);
+int command_setup(const struct command_line *line);
 int command_signer_request(const struct command_line *line);
 int command_serve(const struct command_line *line);
 int command_verify(const struct command_line *line);
@@ -138,6 +139,7 @@ extern const struct option init_options[];
 extern const struct option migrate_options[];
 extern const struct option restore_options[];
 extern const struct option proof_options[];
+extern const struct option setup_options[];
 extern const struct option signer_request_options[];
 extern const struct option verify_options[];
 

@@ -72,6 +72,8 @@ void config_add(struct config *config, bool warning, const char *name, const cha
 /* Appends a complete INI file: every setting with its comment. Settings without a source are
  * commented out. */
 void config_print(const struct config *config, struct buf *out);
+/* Appends a help text as comment lines. */
+void config_print_comment(const char *comment, struct buf *out);
 /* Appends the same as JSON: {"section":{"key":"value as written",…},…} and a line feed. */
 void config_print_json(const struct config *config, struct buf *out);
 

@@ -8,7 +8,7 @@
 #define COMMENT_COLUMNS 96
 #define COMMENT_MAX 2048
 
-static void print_comment(const char *comment, struct buf *out)
+void config_print_comment(const char *comment, struct buf *out)
 {
 	size_t column = 0;
 	while (*comment) {
@@ -52,7 +52,7 @@ void config_print(const struct config *config, struct buf *out)
 		char comment[COMMENT_MAX];
 		snprintf(comment, sizeof comment, "%s%s", settings_table[i].comment,
 		         setting_is_reloadable(&settings_table[i]) ? "" : " A change requires a restart.");
-		print_comment(comment, out);
+		config_print_comment(comment, out);
 		if (is_hidden(config, i)) {
 			buf_printf(out, "#%s = (not shown; set by %s)\n", settings_table[i].key,
 			           config->origins[i]);
