@@ -15,6 +15,7 @@
 #define SETTING_FIELD_TEXT const char *
 #define SETTING_FIELD_SECRET const char *
 #define SETTING_FIELD_LIST const char *
+#define SETTING_FIELD_SECRET_LIST const char *
 #define SETTING_FIELD_INTEGER int64_t
 #define SETTING_FIELD_DURATION int64_t
 #define SETTING_FIELD_BOOLEAN bool

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "cli/config_credential.h"
+#include "cli/config_internal.h"
 #include "cli/settings_table.h"
 
 #define MEMORY_MAX ((size_t)1 << 20)
@@ -36,6 +36,7 @@ static const char *put_value(const struct setting *setting, const char *text, vo
 	switch (setting->type) {
 	case TEXT:
 	case SECRET:
+	case SECRET_LIST:
 	case LIST: *(const char **)field = text; return NULL;
 	case INTEGER: return read_integer(text, field) ? NULL : "must be a decimal integer, such as 50";
 	case DURATION:
@@ -71,7 +72,7 @@ static void add_finding(struct config *config, bool warning, const char *setting
 	config->last_finding = finding;
 }
 
-static void add_problem(struct config *config, const char *origin, const char *name,
+void config_add_problem(struct config *config, const char *origin, const char *name,
                         const char *what)
 {
 	config->problem_count++;
@@ -83,7 +84,7 @@ static void add_problem(struct config *config, const char *origin, const char *n
 	buf_printf(&config->problems, "%s\n", what);
 }
 
-static void add_warning(struct config *config, const char *origin, const char *name,
+void config_add_warning(struct config *config, const char *origin, const char *name,
                         const char *what)
 {
 	add_finding(config, true, name, origin, what);
@@ -95,9 +96,9 @@ void config_add(struct config *config, bool warning, const char *name, const cha
 	const struct setting *setting = name ? setting_find_by_name(name) : NULL;
 	const char *origin = setting ? config->origins[setting - settings_table] : NULL;
 	if (warning)
-		add_warning(config, origin, name, what);
+		config_add_warning(config, origin, name, what);
 	else
-		add_problem(config, origin, name, what);
+		config_add_problem(config, origin, name, what);
 }
 
 static bool is_plain(const char *text)
@@ -108,17 +109,18 @@ static bool is_plain(const char *text)
 	return utf8_valid(slice_of(text));
 }
 
-static void take(struct config *config, const struct setting *setting, const char *text,
+void config_take(struct config *config, const struct setting *setting, const char *text,
                  const char *origin)
 {
 	size_t i = (size_t)(setting - settings_table);
 	config->texts[i] = arena_text(&config->arena, text);
 	config->origins[i] = arena_text(&config->arena, origin);
 	if (!is_plain(text))
-		add_problem(config, origin, NULL, "the value contains control characters or is not UTF-8");
+		config_add_problem(config, origin, NULL,
+		                   "the value contains control characters or is not UTF-8");
 }
 
-static void unknown_name(struct config *config, const char *origin, const char *name)
+void config_add_unknown(struct config *config, const char *origin, const char *name)
 {
 	char what[400], other[SETTING_NAME_SIZE];
 	const struct setting *near = setting_find_similar(name);
@@ -128,23 +130,23 @@ static void unknown_name(struct config *config, const char *origin, const char *
 	         "unknown setting '%.100s'%s%s; 'constancia config print' lists all "
 	         "settings",
 	         name, near ? "; did you mean " : "", near ? other : "");
-	add_problem(config, origin, NULL, what);
+	config_add_problem(config, origin, NULL, what);
 }
 
 static void take_assignment(struct config *config, const char *assignment, const char *origin)
 {
 	const char *equals = strchr(assignment, '=');
 	if (!equals) {
-		add_problem(config, origin, NULL, "must have the form section.key=value");
+		config_add_problem(config, origin, NULL, "must have the form section.key=value");
 		return;
 	}
 	char name[SETTING_NAME_SIZE];
 	snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
 	const struct setting *setting = setting_find_by_name(name);
 	if (setting)
-		take(config, setting, equals + 1, origin);
+		config_take(config, setting, equals + 1, origin);
 	else
-		unknown_name(config, origin, name);
+		config_add_unknown(config, origin, name);
 }
 
 static void apply_set_options(struct config *config, const struct config_sources *sources)
@@ -182,9 +184,9 @@ static void unknown_variable(struct config *config, struct slice name, bool chec
 	snprintf(what, sizeof what, "unknown setting, ignored%s%s", near ? "; did you mean " : "",
 	         near ? other : "");
 	if (checking && !tolerated)
-		add_problem(config, origin, NULL, what);
+		config_add_problem(config, origin, NULL, what);
 	else
-		add_warning(config, origin, NULL, what);
+		config_add_warning(config, origin, NULL, what);
 }
 
 static void apply_environment(struct config *config, const struct config_sources *sources)
@@ -200,118 +202,10 @@ static void apply_environment(struct config *config, const struct config_sources
 		char origin[SETTING_NAME_SIZE];
 		snprintf(origin, sizeof origin, "%.*s", (int)name.size, name.data);
 		if (found)
-			take(config, found, equals + 1, origin);
+			config_take(config, found, equals + 1, origin);
 		else if (!slice_is(name, CONFIG_VARIABLE))
 			unknown_variable(config, name, sources->checking);
 	}
-}
-
-/* ---- the file ---- */
-
-struct ini_reader {
-	struct config *config;
-	const char *path;
-	FILE *file;
-	unsigned line;
-	unsigned last_bad; /* line of the last reported problem; 0: none */
-	bool in_pair;      /* an indented line may continue the value */
-	bool indented;     /* the line begins with white space, so that it continues the previous one */
-	const struct setting *last;
-	unsigned char taken[SETTINGS_COUNT];
-};
-
-static void line_origin(const struct ini_reader *reader, char origin[PATH_MAX])
-{
-	snprintf(origin, PATH_MAX, "%s:%u", reader->path, reader->line);
-}
-
-/* Checks a line, since the library reports only the first bad line. */
-static void check_line(struct ini_reader *reader, const char *text)
-{
-	if (reader->line == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0)
-		text += 3;
-	const char *at = text + strspn(text, " \t\r\n\f\v");
-	if (!*at || *at == ';' || *at == '#' || (reader->indented && reader->in_pair))
-		return;
-	bool section = *at == '[' && strchr(at, ']');
-	reader->in_pair = *at != '[' && strpbrk(at, "=:");
-	if (section || reader->in_pair)
-		return;
-	char origin[PATH_MAX];
-	line_origin(reader, origin);
-	reader->last_bad = reader->line;
-	add_problem(reader->config, origin, NULL, "must be a [section], key = value or a comment");
-}
-
-static char *read_line(char *text, int size, void *context)
-{
-	struct ini_reader *reader = context;
-	if (!fgets(text, size, reader->file))
-		return NULL;
-	reader->line++;
-	reader->indented = *text == ' ' || *text == '\t';
-	check_line(reader, text);
-	if (strchr(text, '\n') || feof(reader->file))
-		return text;
-	int c;
-	bool longer = false;
-	while ((c = getc(reader->file)) != EOF && c != '\n')
-		longer = true;
-	if (longer) {
-		char origin[PATH_MAX];
-		line_origin(reader, origin);
-		add_problem(reader->config, origin, NULL,
-		            "the line is too long; a list may continue in indented lines");
-	}
-	return text;
-}
-
-static int take_pair(void *context, const char *section, const char *key, const char *value)
-{
-	struct ini_reader *reader = context;
-	struct config *config = reader->config;
-	char origin[PATH_MAX], name[2 * SETTING_NAME_SIZE];
-	line_origin(reader, origin);
-	snprintf(name, sizeof name, "%.60s.%.60s", section, key);
-	const struct setting *setting = setting_find(section, strlen(section), key);
-	if (!setting) {
-		unknown_name(config, origin, name);
-		return 1;
-	}
-	size_t i = (size_t)(setting - settings_table);
-	bool continued = reader->indented && reader->last == setting && setting->type == LIST;
-	if (continued) {
-		const char *before = config->texts[i];
-		const char *glue = *before && before[strlen(before) - 1] != ',' ? "," : "";
-		const char *whole = arena_printf(&config->arena, "%s%s%s", before, glue, value);
-		take(config, setting, whole ? whole : "", origin);
-	} else if (reader->taken[i]) {
-		add_problem(config, origin, name, "is set twice");
-	} else {
-		take(config, setting, value, origin);
-	}
-	reader->taken[i] = 1;
-	reader->last = setting;
-	return 1;
-}
-
-static void apply_file(struct config *config, const char *path)
-{
-	FILE *file = fopen(path, "re");
-	if (!file) {
-		char what[CONFIG_UNREADABLE_SIZE];
-		add_problem(config, path, NULL, config_unreadable(errno, what));
-		return;
-	}
-	struct ini_reader reader = {.config = config, .path = path, .file = file};
-	int bad_line = ini_parse_stream(read_line, &reader, take_pair, &reader);
-	fclose(file);
-	if (bad_line == 0 || reader.last_bad)
-		return;
-	char origin[PATH_MAX];
-	reader.line = bad_line > 0 ? (unsigned)bad_line : reader.line;
-	line_origin(&reader, origin);
-	add_problem(config, origin, NULL, "must be a [section], key = value or a comment");
 }
 
 /* ---- loading ---- */
@@ -368,9 +262,9 @@ static void take_credential(struct config *config, const struct config_sources *
 	const char *found = "";
 	const char *what = credential_read(sources->environment, text + prefix, &config->arena, &found);
 	if (what)
-		add_problem(config, config->origins[i], name, what);
+		config_add_problem(config, config->origins[i], name, what);
 	else
-		take(config, &settings_table[i], found, config->origins[i]);
+		config_take(config, &settings_table[i], found, config->origins[i]);
 }
 
 /* Parses the values. For an invalid value the default is used, so that the remaining checks still
@@ -385,7 +279,7 @@ static void put_values(struct config *config)
 		const char *what = put_value(setting, config->texts[i], field);
 		if (!what)
 			continue;
-		add_problem(config, config->origins[i], name, what);
+		config_add_problem(config, config->origins[i], name, what);
 		(void)put_value(setting, setting->otherwise, field);
 	}
 }
@@ -408,10 +302,10 @@ int config_load(const struct config_sources *given, struct config *ret_config)
 	for (const char *const *preset = sources->presets; preset && *preset; preset++)
 		take_assignment(config, *preset, "preset");
 	if (sources->file)
-		apply_file(config, sources->file);
+		config_read_file(config, sources->file);
 	apply_environment(config, sources);
 	if (sources->data_dir)
-		take(config, setting_find_by_name("service.data_dir"), sources->data_dir, "--data");
+		config_take(config, setting_find_by_name("service.data_dir"), sources->data_dir, "--data");
 	apply_set_options(config, sources);
 	for (size_t i = 0; i < SETTINGS_COUNT; i++)
 		if (!config->texts[i])

@@ -32,7 +32,7 @@ static bool is_hidden(const struct config *config, size_t setting)
 {
 	char shown[4096];
 	const char *text = config->texts[setting];
-	if (settings_table[setting].type == SECRET)
+	if (setting_is_secret(&settings_table[setting]))
 		return *text != '\0';
 	if (strcmp(settings_table[setting].section, "store") != 0 ||
 	    strcmp(settings_table[setting].key, "url") != 0)

@@ -123,7 +123,7 @@ static void add_value(struct buf *values, const struct setting *setting, const c
                       const char *text)
 {
 	buf_printf(values, "%s%s = ", values->size ? "; " : "", name);
-	if (setting->type == SECRET)
+	if (setting_is_secret(setting))
 		buf_add_text(values, *text ? "********" : "");
 	else if (strstr(text, "://"))
 		url_mask(slice_of(text), values);

@@ -45,7 +45,7 @@ bool setting_differs(const struct setting *setting, const struct settings *one,
 {
 	const void *here = (const char *)one + setting->offset;
 	const void *there = (const char *)other + setting->offset;
-	if (setting->type == TEXT || setting->type == SECRET || setting->type == LIST)
+	if (setting->type == TEXT || setting->type == LIST || setting_is_secret(setting))
 		return strcmp(*(const char *const *)here, *(const char *const *)there) != 0;
 	return memcmp(here, there, size_of(setting)) != 0;
 }

@@ -6,7 +6,7 @@
 
 #include "cli/config.h"
 
-enum setting_type { TEXT, SECRET, LIST, INTEGER, DURATION, BOOLEAN };
+enum setting_type { TEXT, SECRET, LIST, SECRET_LIST, INTEGER, DURATION, BOOLEAN };
 
 struct setting {
 	const char *section;
@@ -24,6 +24,12 @@ enum {
 	SETTING_AFTER_LAST
 };
 extern const struct setting settings_table[SETTINGS_COUNT];
+
+/* Returns whether the value is never printed. */
+static inline bool setting_is_secret(const struct setting *setting)
+{
+	return setting->type == SECRET || setting->type == SECRET_LIST;
+}
 
 #define SETTING_NAME_SIZE 64 /* "section.key", "CONSTANCIA_SECTION_KEY" */
 void setting_name(const struct setting *setting, char name[SETTING_NAME_SIZE]);

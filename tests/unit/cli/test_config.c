@@ -100,28 +100,129 @@ TEST_CASE(test_file_problems_have_lines)
 	unlink(path);
 }
 
-TEST_CASE(test_long_lines_and_lists)
-{
-	char text[1024] = "[tsa]\nroots = ";
-	memset(text + strlen(text), 'x', 300);
-	strcat(text, "\n");
-	struct config_sources sources = {.file = write_file(text)};
-	assert_problem(&sources, ":2: the line is too long");
-	unlink(path);
+#define LINE_MAX_BYTES 4096
 
-	sources.file = write_file("[tsa]\nurl =\n  https://a.example,\n  https://b.example\n"
-	                          "kind = qualified\nroots = /etc/passwd\n");
-	sources.serving = true;
+/* A file with one long line: "[tsa]\nroots = xxx…\n", of that many bytes. */
+static const char *write_long_line(size_t size)
+{
+	char text[LINE_MAX_BYTES + 64] = "[tsa]\nroots = ";
+	size_t begin = strlen("[tsa]\n"), now = strlen(text);
+	memset(text + now, 'x', begin + size - now);
+	strcpy(text + begin + size, "\n");
+	return write_file(text);
+}
+
+TEST_CASE(test_lines_have_four_kilobytes)
+{
+	struct config_sources sources = {.file = write_long_line(LINE_MAX_BYTES)};
 	struct config config;
-	int result = config_load(&sources, &config);
-	assert_int_equal(config.problem_count, 0);
-	assert_int_equal(result, OK);
-	assert_string_equal(config.settings.tsa_url, "https://a.example,https://b.example");
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_int_equal(strlen(config.settings.tsa_roots), LINE_MAX_BYTES - strlen("roots = "));
 	config_free(&config);
 	unlink(path);
-
+	sources.file = write_long_line(LINE_MAX_BYTES + 1);
+	assert_problem(&sources, ":2: the line is longer than 4096 bytes; continue a list on indented");
+	unlink(path);
 	sources.file = "/nonexistent/constancia.conf";
 	assert_problem(&sources, "/nonexistent/constancia.conf: No such file");
+}
+
+static void assert_file_problem(const char *text, const char *expected)
+{
+	struct config_sources sources = {.file = write_file(text)};
+	struct config config;
+	char whole[512];
+	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
+	snprintf(whole, sizeof whole, "%s%s\n", path, expected);
+	assert_string_equal(config.problems.data, whole);
+	config_free(&config);
+	unlink(path);
+}
+
+TEST_CASE(test_lists_continue)
+{
+	static const char *const files[] = {
+		"[tsa]\nurl =\n  https://a.example,\n  https://b.example\nroots = /etc/passwd\n",
+		"[tsa]\nurl = https://a.example\n\n# second\n\thttps://b.example ; the last\nroots = "
+		"/etc/passwd",
+		"  [tsa]\n  url = https://a.example,\n    https://b.example\n  roots = /etc/passwd\n",
+		"\xef\xbb\xbf[tsa]\r\nurl = https://a.example,\r\n  https://b.example\r\nroots: /etc/passwd",
+	};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		struct config_sources sources = {.file = write_file(files[i])};
+		struct config config;
+		assert_int_equal(config_load(&sources, &config), OK);
+		assert_string_equal(config.settings.tsa_url, "https://a.example,https://b.example");
+		assert_string_equal(config.settings.tsa_roots, "/etc/passwd");
+		config_free(&config);
+		unlink(path);
+	}
+	assert_file_problem("[store]\nurl = postgresql://a,\n  b/register\n",
+	                    ":3: store.url: is not a list and cannot continue on an indented line; a "
+	                    "line may have 4096 bytes");
+	assert_file_problem("[tsa]\nurl = https://a\n  kidn = qualified\n",
+	                    ":3: unknown setting 'tsa.kidn'; did you mean tsa.kind; 'constancia config "
+	                    "print' lists all settings");
+}
+
+/* A list of several thousand networks, one a line. */
+TEST_CASE(test_long_lists_continue)
+{
+	BUF_AUTO struct buf text = {.limit = 1 << 20};
+	struct config config;
+	buf_add_text(&text, "[webhook]\nallow_networks =\n");
+	for (int i = 0; i < 3000; i++)
+		buf_printf(&text, "  10.%d.%d.0/24,\n", i / 256, i % 256);
+	buf_add_text(&text, "  192.168.0.0/16\ntimeout = 9s\n");
+	struct config_sources sources = {.file = write_file(text.data)};
+	assert_int_not_equal(config_load(&sources, &config), ERR_NO_MEMORY);
+	assert_int_equal(config.settings.webhook_timeout, 9000000);
+	assert_non_null(strstr(config.settings.webhook_allow_networks, "10.11.183.0/24,192.168."));
+	config_free(&config);
+	unlink(path);
+	buf_clear(&text);
+	buf_add_text(&text, "[webhook]\nallow_networks =\n");
+	for (int i = 0; i < 7000; i++)
+		buf_add_text(&text, "  10.0.0.0/8\n");
+	sources.file = write_file(text.data);
+	assert_problem(&sources, ":2: webhook.allow_networks: the list is longer than 65536 bytes");
+	unlink(path);
+}
+
+TEST_CASE(test_three_hosts_are_one_line)
+{
+	static const char url[] =
+		"postgresql://constancia@register-db-1.internal.example.org:5432,"
+		"register-db-2.internal.example.org:5432,register-db-3.internal.example.org:5432/register?"
+		"target_session_attrs=read-write&connect_timeout=5&sslmode=verify-full&sslrootcert=/etc/"
+		"constancia/postgresql-ca.pem&application_name=constancia";
+	static const char *const indents[] = {"", " ", "\t", "        "};
+	for (size_t i = 0; i < sizeof indents / sizeof *indents; i++) {
+		BUF_AUTO struct buf text = {.limit = 4096};
+		struct config config;
+		buf_printf(&text, "%s[store]\n%srequire_replicas = 1\n%surl = %s\n%scommit_timeout = 6s\n",
+		           indents[i], indents[i], indents[i], url, indents[i]);
+		struct config_sources sources = {.file = write_file(text.data)};
+		assert_int_equal(config_load(&sources, &config), OK);
+		assert_string_equal(config.settings.store_url, url);
+		assert_int_equal(config.settings.store_commit_timeout, 6000000);
+		config_free(&config);
+		unlink(path);
+	}
+}
+
+TEST_CASE(test_shape_of_files)
+{
+	assert_file_problem("\xff\xfe[\n", ": the file is UTF-16; save it as UTF-8 text");
+	assert_file_problem("[rate\nlive = 3\n", ":1: the ']' after the section's name is missing");
+	assert_file_problem("nothing = 3\n",
+	                    ":1: 'nothing' must be below a [section], such as [service]");
+	assert_file_problem("public_url = https://a.example\n",
+	                    ":1: 'public_url' must be written as 'public_url = …' below [service]");
+	assert_file_problem("[service]\nrate.live = 3\n",
+	                    ":2: 'rate.live' must be written as 'live = …' below [rate]");
+	assert_file_problem("[rate] live = 3\n", ":1: must be a [section], key = value or a comment");
+	assert_file_problem("[rate]\nlive 3\n", ":2: must be a [section], key = value or a comment");
 }
 
 TEST_CASE(test_meanings_are_checked)
