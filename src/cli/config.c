@@ -237,8 +237,11 @@ static void fill_paths(struct config *config)
 
 static void note_problem(void *context, const char *name, const char *what)
 {
-	assert(setting_find_by_name(name));
-	config_add(context, false, name, what);
+	const struct setting *setting = setting_find_by_name(name);
+	struct config *config = context;
+	assert(setting);
+	if (!(config->states[setting - settings_table] & CONFIG_MALFORMED))
+		config_add(config, false, name, what);
 }
 
 static void note_warning(void *context, const char *name, const char *what)
@@ -246,25 +249,79 @@ static void note_warning(void *context, const char *name, const char *what)
 	config_add(context, true, name, what);
 }
 
-/* Replaces a credential:NAME by the content of the credential. Commands that do not serve receive
- * no credentials and need no secrets, so that the value is then empty. */
-static void take_credential(struct config *config, const struct config_sources *sources, size_t i)
+/* Reports a reference to a credential where none is replaced, so that it would be used as written.
+ */
+static void refuse_reference(struct config *config, size_t i)
 {
-	const char *text = config->texts[i];
-	size_t prefix = sizeof CREDENTIAL_PREFIX - 1;
-	if (settings_table[i].type != SECRET || strncmp(text, CREDENTIAL_PREFIX, prefix) != 0)
+	const struct setting *setting = &settings_table[i];
+	char name[SETTING_NAME_SIZE], what[512];
+	int size;
+	if (!credential_is_named(config->texts[i], true))
 		return;
-	char name[SETTING_NAME_SIZE];
-	setting_name(&settings_table[i], name);
-	config->texts[i] = "";
-	if (!sources->serving && !credentials_are_given(sources->environment))
-		return;
-	const char *found = "";
-	const char *what = credential_read(sources->environment, text + prefix, &config->arena, &found);
-	if (what)
-		config_add_problem(config, config->origins[i], name, what);
+	setting_name(setting, name);
+	bool is_name = strstr(name, "passphrase_file") != NULL;
+	const char *glue = ": ";
+	if (is_name)
+		size = snprintf(what, sizeof what, "must name the credential without 'credential:'");
 	else
-		config_take(config, &settings_table[i], found, config->origins[i]);
+		size = snprintf(what, sizeof what, "credential:NAME works only for secrets");
+	for (size_t at = 0; !is_name && at < SETTINGS_COUNT && size < (int)sizeof what; at++) {
+		if (!setting_is_secret(&settings_table[at]))
+			continue;
+		size += snprintf(what + size, sizeof what - (size_t)size, "%s%s.%s", glue,
+		                 settings_table[at].section, settings_table[at].key);
+		glue = ", ";
+	}
+	config_add_problem(config, config->origins[i], name, what);
+	config->states[i] |= CONFIG_MALFORMED;
+}
+
+/* Replaces each credential:NAME of a secret by the content of the credential. Commands that do not
+ * serve receive no credentials and need no secrets. */
+static void take_credentials(struct config *config, const struct config_sources *sources, size_t i)
+{
+	const struct setting *setting = &settings_table[i];
+	bool list = setting->type == SECRET_LIST;
+	char name[SETTING_NAME_SIZE];
+	if (!setting_is_secret(setting)) {
+		refuse_reference(config, i);
+		return;
+	}
+	if (!credential_is_named(config->texts[i], list))
+		return;
+	const char *found = "", *what = NULL;
+	bool wanted = sources->serving || credentials_are_given(sources->environment);
+	if (wanted)
+		what = credential_resolve(sources->environment, config->texts[i], list, &config->arena,
+		                          &found);
+	if (wanted && !what) {
+		config_take(config, setting, found, config->origins[i]);
+		return;
+	}
+	config->states[i] |= CONFIG_UNRESOLVED;
+	setting_name(setting, name);
+	if (what) {
+		config->states[i] |= CONFIG_MALFORMED;
+		config_add_problem(config, config->origins[i], name, what);
+	}
+}
+
+/* Empties what was not resolved, so that a reference is never used as a secret. Until then it
+ * stands for the secret in the checks. */
+static bool blank_credentials(struct config *config)
+{
+	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+		const struct setting *setting = &settings_table[i];
+		if (!(config->states[i] & CONFIG_UNRESOLVED))
+			continue;
+		const char *blank =
+			credential_blank(config->texts[i], setting->type == SECRET_LIST, &config->arena);
+		config->texts[i] = blank ? blank : "";
+		(void)put_value(setting, config->texts[i], (char *)&config->settings + setting->offset);
+		if (!blank)
+			return false;
+	}
+	return true;
 }
 
 /* Parses the values. For an invalid value the default is used, so that the remaining checks still
@@ -295,7 +352,8 @@ int config_load(const struct config_sources *given, struct config *ret_config)
 	buf_init(&config->warnings, REPORT_MAX);
 	config->texts = arena_alloc(&config->arena, sizeof(char *) * SETTINGS_COUNT);
 	config->origins = arena_alloc(&config->arena, sizeof(char *) * SETTINGS_COUNT);
-	if (!config->texts || !config->origins)
+	config->states = arena_alloc(&config->arena, SETTINGS_COUNT);
+	if (!config->texts || !config->origins || !config->states)
 		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < SETTINGS_COUNT; i++)
 		config->texts[i] = settings_table[i].otherwise;
@@ -311,9 +369,11 @@ int config_load(const struct config_sources *given, struct config *ret_config)
 		if (!config->texts[i])
 			return ERR_NO_MEMORY;
 	for (size_t i = 0; i < SETTINGS_COUNT; i++)
-		take_credential(config, sources, i);
+		take_credentials(config, sources, i);
 	put_values(config);
 	config_check(&config->settings, sources->serving, note_problem, note_warning, config);
+	if (!blank_credentials(config))
+		return ERR_NO_MEMORY;
 	fill_paths(config);
 	if (!config->settings.service_data_dir || !config->settings.service_admin_socket ||
 	    !config->settings.store_url || !config->settings.content_url ||

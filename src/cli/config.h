@@ -41,11 +41,12 @@ struct config {
 	unsigned problem_count;
 	struct config_finding *findings; /* problems and warnings, in order; NULL ends */
 	struct config_finding *last_finding;
-	const char **texts;   /* the value of each setting of settings.def, unparsed */
-	const char **origins; /* source of each value; NULL: the default */
+	const char **texts;    /* the value of each setting of settings.def, unparsed */
+	const char **origins;  /* source of each value; NULL: the default */
+	unsigned char *states; /* of each value: CONFIG_MALFORMED, CONFIG_UNRESOLVED */
 };
 
-/* config_file.c: the file of the installation, such as /etc/constancia/constancia.conf. */
+/* config_path.c: the file of the installation, such as /etc/constancia/constancia.conf. */
 #define CONFIG_VARIABLE "CONSTANCIA_CONFIG"
 const char *config_default_path(void);
 /* Chooses the settings file of a command: `file` as given, else that of CONSTANCIA_CONFIG, else
@@ -55,6 +56,9 @@ void config_choose_file(struct config_sources *sources, const char *default_path
 #define CONFIG_UNREADABLE_SIZE 256
 /* Writes why a settings file cannot be read, with the remedy. `reason` is an errno. */
 const char *config_unreadable(int reason, char what[CONFIG_UNREADABLE_SIZE]);
+
+#define CONFIG_MALFORMED 1  /* its problem is reported; further ones of its value are not */
+#define CONFIG_UNRESOLVED 2 /* names credentials that were not read; they are empty */
 
 /* Reads and checks the settings. The caller frees the config in any case. Returns 0, ERR_USAGE (see
  * `problems`; the settings must not be used) or ERR_NO_MEMORY. */

@@ -9,6 +9,7 @@
 
 #define VARIABLE "CREDENTIALS_DIRECTORY="
 #define CREDENTIAL_MAX ((size_t)64 * 1024)
+#define LIST_MAX (2 * CREDENTIAL_MAX)
 
 static const char *directory_in(char *const *environment)
 {
@@ -39,8 +40,8 @@ static const char *take(const struct buf *text, struct arena *arena, const char 
 	return NULL;
 }
 
-const char *credential_read(char *const *environment, const char *name, struct arena *arena,
-                            const char **ret_text)
+static const char *read_credential(char *const *environment, const char *name, struct arena *arena,
+                                   const char **ret_text)
 {
 	char path[PATH_MAX];
 	const char *directory = directory_in(environment);
@@ -85,4 +86,99 @@ char *const *credentials_environment(char *const *environment, const char *file,
 	more[count] = variable;
 	more[count + 1] = NULL;
 	return (char *const *)more;
+}
+
+/* Takes the next entry of the list, or the whole text. Returns false at the end. */
+static bool next_entry(const char **rest, bool list, struct slice *ret_entry)
+{
+	if (!*rest)
+		return false;
+	size_t size = list ? strcspn(*rest, ",") : strlen(*rest);
+	*ret_entry = slice_make(*rest, size);
+	*rest = (*rest)[size] ? *rest + size + 1 : NULL;
+	return true;
+}
+
+/* Returns the name of the credential that the entry stands for; its data is NULL: none. */
+static struct slice name_in(struct slice entry)
+{
+	size_t prefix = sizeof CREDENTIAL_PREFIX - 1;
+	while (entry.size && (*entry.data == ' ' || *entry.data == '\t'))
+		entry = slice_make(entry.data + 1, entry.size - 1);
+	while (entry.size && (entry.data[entry.size - 1] == ' ' || entry.data[entry.size - 1] == '\t'))
+		entry.size--;
+	if (entry.size < prefix || memcmp(entry.data, CREDENTIAL_PREFIX, prefix) != 0)
+		return slice_make(NULL, 0);
+	return slice_make(entry.data + prefix, entry.size - prefix);
+}
+
+bool credential_is_named(const char *text, bool list)
+{
+	struct slice entry;
+	while (next_entry(&text, list, &entry))
+		if (name_in(entry).data)
+			return true;
+	return false;
+}
+
+/* Appends the content of the credential. Returns NULL or the error message. */
+static const char *add_credential(char *const *environment, struct slice name, bool alone,
+                                  struct arena *arena, struct buf *out)
+{
+	const char *copy = arena_copy(arena, name.data, name.size);
+	const char *text = NULL;
+	const char *what = copy ? read_credential(environment, copy, arena, &text)
+	                        : "out of memory reading the credential";
+	if (!what && !alone && strchr(text, ','))
+		what = arena_printf(arena,
+		                    "the credential %s contains a comma, which separates the entries of "
+		                    "the list",
+		                    copy);
+	if (!what)
+		buf_add_text(out, text);
+	return what;
+}
+
+const char *credential_resolve(char *const *environment, const char *text, bool list,
+                               struct arena *arena, const char **ret_text)
+{
+	BUF_AUTO struct buf out;
+	struct slice entry;
+	const char *what = NULL;
+	bool alone = !list || !strchr(text, ',');
+	buf_init(&out, LIST_MAX);
+	for (const char *rest = text; !what && next_entry(&rest, list, &entry);) {
+		struct slice name = name_in(entry);
+		if (name.data)
+			what = add_credential(environment, name, alone, arena, &out);
+		else
+			buf_add_slice(&out, entry);
+		if (rest)
+			buf_add_byte(&out, ',');
+	}
+	if (!what && out.full)
+		what = "the credentials of the list are too long";
+	if (!what)
+		*ret_text = arena_copy(arena, buf_slice(&out).data, out.size);
+	if (out.data)
+		explicit_bzero(out.data, out.size);
+	return what || *ret_text ? what : "out of memory reading the credential";
+}
+
+const char *credential_blank(const char *text, bool list, struct arena *arena)
+{
+	char *copy = arena_alloc(arena, strlen(text) + 1);
+	size_t size = 0;
+	struct slice entry;
+	for (const char *rest = text; copy && next_entry(&rest, list, &entry);) {
+		if (!name_in(entry).data) {
+			memcpy(copy + size, entry.data, entry.size);
+			size += entry.size;
+		}
+		if (rest)
+			copy[size++] = ',';
+	}
+	if (copy)
+		copy[size] = '\0';
+	return copy;
 }

@@ -12,10 +12,15 @@
 /* Returns whether the environment (NULL-terminated; itself NULL: empty) names a directory of
  * credentials. */
 bool credentials_are_given(char *const *environment);
-/* Reads the credential NAME without its final line feed. Returns NULL with the text in the arena,
- * otherwise the error message. */
-const char *credential_read(char *const *environment, const char *name, struct arena *arena,
-                            const char **ret_text) MUST_CHECK;
+/* Returns whether the text names a credential; `list`: whether one of its comma-separated entries
+ * does. */
+bool credential_is_named(const char *text, bool list);
+/* Replaces each credential:NAME by the content of the credential NAME, without its final line feed.
+ * Returns NULL with the text in the arena, otherwise the error message. */
+const char *credential_resolve(char *const *environment, const char *text, bool list,
+                               struct arena *arena, const char **ret_text) MUST_CHECK;
+/* Returns the text with empty entries in place of credentials; NULL: no memory. */
+const char *credential_blank(const char *text, bool list, struct arena *arena);
 
 /* Returns the environment in which credentials are found: as given, or without a
  * CREDENTIALS_DIRECTORY with the directory CREDENTIALS_BESIDE next to the settings file, if that

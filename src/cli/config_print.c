@@ -33,7 +33,7 @@ static bool is_hidden(const struct config *config, size_t setting)
 	char shown[4096];
 	const char *text = config->texts[setting];
 	if (setting_is_secret(&settings_table[setting]))
-		return *text != '\0';
+		return *text || config->states[setting] & CONFIG_UNRESOLVED;
 	if (strcmp(settings_table[setting].section, "store") != 0 ||
 	    strcmp(settings_table[setting].key, "url") != 0)
 		return false;

@@ -2,10 +2,14 @@
 server and the passphrase of the key that signs, both used."""
 
 import contextlib
+import json
+import threading
 
 import pytest
 
+import demanding_proxy
 import program
+import timestamp_authority
 from client import BINARY, Administration, eventually, run
 from fleet import FleetNode
 from mail_server import MailServer, make_certificates
@@ -100,3 +104,57 @@ def test_secrets_are_read_from_what_the_supervisor_hands_over(outside, tmp_path)
         with pytest.raises(NotStarted):
             node.start()
         assert "mail.password" in node.log_tail()
+
+
+TSA_PASSWORD, TSA_TOKEN, LITERAL = "correct-horse", "eyJhbGciOi.J9.opaque-token", "written-here"
+
+
+@pytest.fixture
+def authorities(tmp_path):
+    """Three authorities: two want a password, one a token."""
+    good = timestamp_authority.Server(timestamp_authority.Certificates(str(tmp_path / "authority")))
+    certificates = demanding_proxy.Certificates(str(tmp_path / "proxy"))
+    proxies = [demanding_proxy.Server(certificates, good.url, **demands) for demands in (
+        {"basic": f"first:{TSA_PASSWORD}"}, {"bearer": TSA_TOKEN}, {"basic": f"third:{LITERAL}"})]
+    for server in (good, *proxies):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield proxies, {
+        "tsa.url": ",".join(proxy.url for proxy in proxies), "tsa.roots": str(good.roots),
+        "tsa.tls_roots": certificates.path("root.pem"), "tsa.allow_networks": "127.0.0.0/8",
+        "tsa.policy": "2.25.1", "tsa.user": "first,,third",
+        "tsa.password": f"credential:tsapw,,{LITERAL}", "tsa.token": ", credential:tsa-token ,"}
+    for server in (good, *proxies):
+        server.shutdown()
+        server.server_close()
+
+
+def test_each_entry_of_a_list_may_be_a_credential(authorities, tmp_path):
+    """Each authority gets its own secret, and no reference is ever sent."""
+    proxies, wanted = authorities
+    given = tmp_path / "credentials"
+    given.mkdir(mode=0o700)
+    (given / "tsapw").write_text(TSA_PASSWORD + "\n")
+    (given / "tsa-token").write_text(TSA_TOKEN + "\n")
+    deployed = Deployed(tmp_path / "node", wanted)
+    with contextlib.ExitStack() as ending:
+        ending.callback(deployed.close)
+        node = deployed.add(environment={"CREDENTIALS_DIRECTORY": str(given)})
+        done = node.run("config", "check", "--connect", "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        answered = [one for one in json.loads(done.stdout)["connections"] if one["what"] == "authority"]
+        assert len(answered) == 3 and all(one["ok"] for one in answered)
+        assert all(len(proxy.seen) == 1 for proxy in proxies)
+        # What has no credentials sends nothing: it does not even ask.
+        done = run("config", "check", "--connect", *node.chosen())
+        assert done.returncode == 1
+        for name in ("tsa.password", "tsa.token"):
+            assert f"{name}: the supervisor provides no credentials" in done.stderr
+        node.start()
+        assert run("account", "list", *node.chosen()).returncode == 0
+        done = run("config", "print", *node.chosen())
+        assert done.returncode == 0 and done.stdout.count("(not shown; set by") == 2
+        assert node.stop() == 0
+        assert run("account", "list", *node.chosen()).returncode == 0, "on the store itself"
+        text = node.log_tail(10000) + done.stdout
+        assert not [secret for secret in (TSA_PASSWORD, TSA_TOKEN, LITERAL) if secret in text]
+    assert all(set(proxy.seen) == {proxy.demanded} for proxy in proxies)

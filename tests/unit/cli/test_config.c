@@ -611,14 +611,13 @@ TEST_CASE(test_secrets_are_credentials)
 	char *environment[] = {variable, NULL};
 	struct config_sources sources = {
 		.environment = environment,
-		.sets = {"mail.password=credential:mail", "mail.user=credential:mail"},
-		.set_count = 2,
+		.sets = {"mail.password=credential:mail"},
+		.set_count = 1,
 	};
 	struct config config;
 	BUF_AUTO struct buf shown = {.limit = 200000};
 	assert_int_equal(config_load(&sources, &config), OK);
 	assert_string_equal(config.settings.mail_password, "a secret: with = and spaces ");
-	assert_string_equal(config.settings.mail_user, "credential:mail"); /* this is not a secret */
 	config_print(&config, &shown);
 	assert_null(strstr(shown.data, "with = and"));
 	config_free(&config);
@@ -735,6 +734,115 @@ TEST_CASE(test_credentials_are_next_to_the_file)
 	drop_credential(credentials, "mail");
 	unlink(file);
 	rmdir(directory);
+}
+
+#define NO_CREDENTIALS                                                                             \
+	"the supervisor provides no credentials (CREDENTIALS_DIRECTORY is not set); see "              \
+	"LoadCredential= in systemd.exec(5)\n"
+
+/* Where nothing reads them, the entries are empty and stand for secrets in the checks. */
+TEST_CASE(test_credentials_that_are_not_read_are_empty)
+{
+	static const struct {
+		const char *sets[4];
+		const char *password, *token;
+	} cases[] = {
+		{{"tsa.url=https://a", "tsa.user=me", "tsa.password=credential:pw"}, "", ""},
+		{{"tsa.url=https://a,https://b", "tsa.user=me,", "tsa.password=credential:pw,",
+	      "tsa.token=,credential:to ken"},
+	     ",",
+	     ","},
+		{{"tsa.url=https://a,https://b,https://c", "tsa.user=me,,you",
+	      "tsa.password=plain,, credential:pw"},
+	     "plain,,",
+	     ""},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct config_sources sources = {0};
+		struct config config;
+		BUF_AUTO struct buf shown = {.limit = 200000};
+		for (; sources.set_count < 4 && cases[i].sets[sources.set_count]; sources.set_count++)
+			sources.sets[sources.set_count] = cases[i].sets[sources.set_count];
+		assert_int_equal(config_load(&sources, &config), OK);
+		assert_string_equal(config.settings.tsa_password, cases[i].password);
+		assert_string_equal(config.settings.tsa_token, cases[i].token);
+		config_print(&config, &shown);
+		assert_non_null(strstr(shown.data, "#password = (not shown; set by --set tsa.password)"));
+		config_free(&config);
+	}
+	struct config_sources sources = {
+		.sets = {"payment.provider=stripe", "payment.stripe_key=credential:key",
+	             "payment.stripe_webhook_secret=whsec_old,credential:new"},
+		.set_count = 3};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_string_equal(config.settings.payment_stripe_key, "");
+	assert_string_equal(config.settings.payment_stripe_webhook_secret, "whsec_old,");
+	config_free(&config);
+}
+
+TEST_CASE(test_each_entry_may_be_a_credential)
+{
+	char directory[64], variable[128];
+	make_credential(directory, "pw", "one secret\n", 11);
+	snprintf(variable, sizeof variable, "CREDENTIALS_DIRECTORY=%s", directory);
+	char *environment[] = {variable, NULL};
+	struct config_sources sources = {.environment = environment,
+	                                 .sets = {"tsa.url=https://a,https://b,https://c,https://d",
+	                                          "tsa.user=w,,y,z",
+	                                          "tsa.password=credential:pw,,plain, credential:pw "},
+	                                 .set_count = 3};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_string_equal(config.settings.tsa_password, "one secret,,plain,one secret");
+	config_free(&config);
+	sources.sets[2] = "tsa.password=credential:pw,,plain,credential:none";
+	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
+	assert_int_equal(config.problem_count, 1);
+	assert_non_null(strstr(config.problems.data, "tsa.password: the credential cannot be read"));
+	assert_string_equal(config.settings.tsa_password, ",,plain,");
+	config_free(&config);
+	drop_credential(directory, "pw");
+
+	make_credential(directory, "pw", "with,comma\n", 11);
+	snprintf(variable, sizeof variable, "CREDENTIALS_DIRECTORY=%s", directory);
+	sources.sets[2] = "tsa.password=credential:pw,,plain,credential:pw";
+	assert_problem(&sources, "tsa.password: the credential pw contains a comma, which separates");
+	sources.sets[0] = "tsa.url=https://a";
+	sources.sets[1] = "tsa.user=me";
+	sources.sets[2] = "tsa.password=credential:pw";
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_string_equal(config.settings.tsa_password, "with,comma");
+	config_free(&config);
+	drop_credential(directory, "pw");
+}
+
+/* One problem each: neither the reference nor its absence is a fault of another setting. */
+TEST_CASE(test_credentials_are_for_secrets)
+{
+	static const char only[] = "credential:NAME works only for secrets: content.secret_key, "
+							   "tsa.password, tsa.token, payment.stripe_key, "
+							   "payment.stripe_webhook_secret, mail.password\n";
+	static const struct {
+		const char *set;
+		const char *expected;
+	} cases[] = {
+		{"mail.user=credential:mail", only},
+		{"tsa.client_key=/k,credential:key", only},
+		{"store.url=credential:store", only},
+		{"signer.passphrase_file=credential:pin",
+	     "must name the credential without 'credential:'\n"},
+		{"mail.password=credential:mail", NO_CREDENTIALS},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct config_sources sources = {
+			.sets = {cases[i].set, "tsa.url=embedded:"}, .set_count = 2, .serving = true};
+		struct config config;
+		assert_int_equal(config_load(&sources, &config), ERR_USAGE);
+		if (!strstr(config.problems.data, cases[i].expected))
+			fail_msg("%s\nis not in\n%s", cases[i].expected, config.problems.data);
+		config_free(&config);
+	}
 }
 
 TEST_MAIN(NULL, NULL)
