@@ -649,3 +649,39 @@ int db_restore(const struct db_options *options, const char *path, const struct 
 	int result = db_check_vacant(options, error);
 	return result ? result : driver_by_url(options->url)->restore(options, path, mark, error);
 }
+
+bool db_has_page_backups(const struct db *db)
+{
+	return db->driver->backup_pages;
+}
+
+int db_backup_pages(struct db *db, const struct db_page_target *target, struct db_pages *ret,
+                    struct error *error)
+{
+	assert(db->driver->backup_pages);
+	return db->driver->backup_pages(db, target, ret, error);
+}
+
+static int refuse_pages(const struct db_driver *driver, struct error *error)
+{
+	return driver->restore_page_chain
+	           ? OK
+	           : error_cause(error, ERR_REFUSED, "%s has no backups by pages", driver->engine);
+}
+
+int db_check_page_chain(const char *url, const struct db_page_chain *chain, struct error *error)
+{
+	const struct db_driver *driver = driver_by_url(url);
+	int result = refuse_pages(driver, error);
+	return result ? result : driver->check_page_chain(chain, error);
+}
+
+int db_restore_page_chain(const struct db_options *options, const struct db_page_chain *chain,
+                          const struct db_mark *mark, struct error *error)
+{
+	int result = db_check_vacant(options, error);
+	if (!result)
+		result = refuse_pages(driver_by_url(options->url), error);
+	return result ? result
+	              : driver_by_url(options->url)->restore_page_chain(options, chain, mark, error);
+}

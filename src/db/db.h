@@ -352,6 +352,40 @@ struct db_mark {
  * `options` require. ERR_UNKNOWN_OUTCOME: restored, but no standby has confirmed it. */
 int db_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
                struct error *error) MUST_CHECK;
+/* Backups by pages, of an embedded engine: a complete copy, then only the pages that changed. */
+struct db_pages {
+	int64_t page_size, page_count;
+	int64_t changed_pages; /* pages that the backup has */
+	struct sha256 digest;  /* of the list of the pages' digests */
+};
+struct db_page_target {
+	const char *path;      /* new file: the database, or an increment */
+	const char *list_path; /* new file: the digest of each page of the database */
+	const char *before;    /* such a list of an earlier backup; NULL: a complete copy */
+	struct db_pages base;  /* of that backup */
+};
+/* A complete copy and its increments. */
+struct db_page_chain {
+	const char *database;
+	const char *const *increments; /* oldest first */
+	size_t count;
+	const char *list_path; /* of the newest */
+	struct db_pages pages; /* of the newest */
+};
+/* Returns whether the engine has backups by pages. */
+bool db_has_page_backups(const struct db *db);
+/* Writes a snapshot as db_backup does, complete or relative to an earlier one. ERR_REFUSED: no
+ * increment is possible, because the page size changed; ERR_CORRUPT: the earlier list is damaged.
+ * Durable on return. */
+int db_backup_pages(struct db *db, const struct db_page_target *target, struct db_pages *ret,
+                    struct error *error) MUST_CHECK;
+/* Reads all files of a chain and compares each page with its digest. `url` names the engine.
+ * ERR_CORRUPT. */
+int db_check_page_chain(const char *url, const struct db_page_chain *chain, struct error *error)
+	MUST_CHECK;
+/* As db_restore, from a chain. */
+int db_restore_page_chain(const struct db_options *options, const struct db_page_chain *chain,
+                          const struct db_mark *mark, struct error *error) MUST_CHECK;
 /* Returns true after an I/O error in a commit. Nothing may be acknowledged from then on. */
 bool db_is_poisoned(const struct db *db);
 

@@ -87,6 +87,12 @@ struct db_driver {
 	int (*vacant)(const struct db_options *options, struct error *error);
 	int (*restore)(const struct db_options *options, const char *path, const struct db_mark *mark,
 	               struct error *error);
+	/* Optional, all three: no backups by pages. */
+	int (*backup_pages)(struct db *db, const struct db_page_target *target, struct db_pages *ret,
+	                    struct error *error);
+	int (*check_page_chain)(const struct db_page_chain *chain, struct error *error);
+	int (*restore_page_chain)(const struct db_options *options, const struct db_page_chain *chain,
+	                          const struct db_mark *mark, struct error *error);
 };
 
 extern const struct db_driver sqlite_driver;

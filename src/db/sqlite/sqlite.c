@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/thread.h"
 #include "base/tuned.h"
+#include "db/sqlite/page_chain.h"
 #include "db/sqlite/sqlite_internal.h"
 
 #define OPENING_PATIENCE_US 5000
@@ -254,4 +255,7 @@ const struct db_driver sqlite_driver = {
 	.backup = sqlite_backup,
 	.vacant = sqlite_vacant,
 	.restore = sqlite_restore,
+	.backup_pages = sqlite_backup_pages,
+	.check_page_chain = page_chain_check,
+	.restore_page_chain = sqlite_restore_page_chain,
 };

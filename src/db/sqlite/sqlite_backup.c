@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/durable.h"
 #include "base/file.h"
+#include "db/sqlite/page_chain.h"
 #include "db/sqlite/sqlite_internal.h"
 
 /* A backup file that is being written. It is written out to disk while it grows, because a large
@@ -24,13 +25,13 @@ struct growing {
 	bool failed;
 };
 
-static bool others_write(struct growing *copy)
+bool sqlite_has_log_grown(struct sqlite_db *db, int *pages)
 {
-	int before = copy->log_pages;
-	pthread_mutex_lock(&copy->db->mutex);
-	copy->log_pages = copy->db->log_pages;
-	pthread_mutex_unlock(&copy->db->mutex);
-	return copy->log_pages != before;
+	int before = *pages;
+	pthread_mutex_lock(&db->mutex);
+	*pages = db->log_pages;
+	pthread_mutex_unlock(&db->mutex);
+	return *pages != before;
 }
 
 #define LOOKED_EVERY 1000 /* SQLite virtual machine steps between checks */
@@ -47,7 +48,7 @@ static int write_out(void *context)
 	int64_t begin_us = clock_monotonic_us();
 	copy->failed = !durable_write_out(copy->file, copy->written, status.st_size - copy->written);
 	copy->written = status.st_size;
-	if (others_write(copy))
+	if (sqlite_has_log_grown(copy->db, &copy->log_pages))
 		usleep((useconds_t)(clock_monotonic_us() - begin_us));
 	return copy->failed;
 }
@@ -139,8 +140,20 @@ static void remove_partial(const char *partial)
 	}
 }
 
-int sqlite_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
-                   struct error *error)
+static int copy_database(const void *source, const char *partial, struct error *error)
+{
+	return durable_copy(source, partial, error);
+}
+
+static int build_database(const void *source, const char *partial, struct error *error)
+{
+	return page_chain_build(source, partial, error);
+}
+
+/* `fill` creates the file "partial" from `source`. */
+static int restore(const struct db_options *options,
+                   int (*fill)(const void *source, const char *partial, struct error *error),
+                   const void *source, const struct db_mark *mark, struct error *error)
 {
 	const char *target = options->url + strlen("sqlite:");
 	char partial[SQLITE_PATH_MAX];
@@ -150,7 +163,7 @@ int sqlite_restore(const struct db_options *options, const char *path, const str
 	if (result)
 		return result;
 	remove_partial(partial);
-	result = durable_copy(path, partial, error);
+	result = fill(source, partial, error);
 	if (!result)
 		result = write_mark(partial, mark, error);
 	if (!result && rename(partial, target) != 0)
@@ -163,4 +176,16 @@ int sqlite_restore(const struct db_options *options, const char *path, const str
 	if (result)
 		(void)unlink(target); /* so that the restore can be repeated */
 	return result;
+}
+
+int sqlite_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
+                   struct error *error)
+{
+	return restore(options, copy_database, path, mark, error);
+}
+
+int sqlite_restore_page_chain(const struct db_options *options, const struct db_page_chain *chain,
+                              const struct db_mark *mark, struct error *error)
+{
+	return restore(options, build_database, chain, mark, error);
 }

@@ -172,6 +172,14 @@ int sqlite_backup(struct db *db, const char *path, struct error *error) MUST_CHE
 int sqlite_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
 int sqlite_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
                    struct error *error) MUST_CHECK;
+int sqlite_restore_page_chain(const struct db_options *options, const struct db_page_chain *chain,
+                              const struct db_mark *mark, struct error *error) MUST_CHECK;
+/* Returns whether the write-ahead log changed since *pages, its pages at the last call. */
+bool sqlite_has_log_grown(struct sqlite_db *db, int *pages);
+
+/* ---- page_backup.c ---- */
+int sqlite_backup_pages(struct db *db, const struct db_page_target *target, struct db_pages *ret,
+                        struct error *error) MUST_CHECK;
 
 /* Returns ERR_REFUSED for a new file if a nonempty write-ahead log exists at its path. A rollback
  * journal is ignored: it exists only while a new file is created, and has no effect without the
