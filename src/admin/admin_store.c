@@ -7,6 +7,7 @@
 
 #include "admin/admin_call.h"
 #include "admin/backup.h"
+#include "admin/backup_series.h"
 #include "evidence/check_segment.h"
 #include "evidence/check_stamp.h"
 #include "issue/links.h"
@@ -203,24 +204,67 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 
 #define BACKUP_NICE 5
 
+static void put_facts(struct json_writer *out, const char *directory, bool content,
+                      const struct backup_facts *facts)
+{
+	json_text(out, "directory", directory);
+	ADMIN_PUT(out, facts, created_at_us, store_bytes);
+	json_hex(out, "store_sha256", facts->store_sha256.bytes, SHA256_SIZE);
+	if (content)
+		ADMIN_PUT(out, facts, content_objects, content_bytes, content_missing);
+}
+
+/* Makes the next backup of the series of backup.directory. */
+static int run_series_backup(const struct admin_call *call, bool content, struct json_writer *out,
+                             struct error *error)
+{
+	const struct settings *settings = call->admin->settings;
+	struct series_backup made;
+	/* A reload may replace the settings meanwhile. */
+	struct backup_series series = {.directory = arena_text(call->arena, settings->backup_directory),
+	                               .keep = settings->backup_keep,
+	                               .full_every = settings->backup_full_every,
+	                               .store_url = arena_text(call->arena, settings->store_url)};
+	if (!series.directory || !series.store_url)
+		return ERR_NO_MEMORY;
+	int result = backup_series_add(call->admin->store, content ? call->admin->content : NULL,
+	                               &series, call->now_us, &made, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	put_facts(out, made.path, content, &made.facts);
+	if (content)
+		json_integer(out, "content_linked", made.facts.content_linked);
+	json_text(out, "kind", made.incremental ? "incremental" : "full");
+	if (made.incremental)
+		json_text(out, "base", made.facts.base);
+	if (made.facts.pages.page_size) {
+		json_integer(out, "pages", made.facts.pages.page_count);
+		json_integer(out, "pages_changed", made.facts.pages.changed_pages);
+	}
+	json_boolean(out, "verified", true);
+	json_integer(out, "removed", made.removed);
+	json_boolean(out, "valid", made.facts.content_missing == 0 && !made.rotation_failed);
+	json_end_object(out);
+	return OK;
+}
+
 static int run_backup(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	bool content = !admin_given(call, "no_content");
 	struct backup_facts facts;
 	/* Registrations take precedence, as over jobs. The thread belongs to this exchange. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), BACKUP_NICE);
+	if (!admin_given(call, "directory"))
+		return run_series_backup(call, content, out, error);
 	int result = backup_make(call->admin->store, content ? call->admin->content : NULL,
 	                         admin_text(call, "directory"), call->now_us, &facts, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
-	json_text(out, "directory", admin_text(call, "directory"));
-	ADMIN_PUT(out, &facts, created_at_us, store_bytes);
-	json_hex(out, "store_sha256", facts.store_sha256.bytes, SHA256_SIZE);
-	if (content) {
-		ADMIN_PUT(out, &facts, content_objects, content_bytes, content_missing);
+	put_facts(out, admin_text(call, "directory"), content, &facts);
+	if (content)
 		json_boolean(out, "valid", facts.content_missing == 0);
-	}
 	json_end_object(out);
 	return OK;
 }
@@ -267,11 +311,11 @@ const struct admin_operation admin_store_operations[] = {
      .parameters = {ADMIN_FLAG_SWITCH("no_content", "skip the stored objects")},
      .run = run_check},
 	{.name = "store backup",
-     .summary = "copy the store and the objects that it references into a directory, while serving",
+     .summary = "copy the store and the objects that it references into a directory, while serving;"
+                " without DIR as the next backup of the series in backup.directory",
      .outside = true,
      .parameters = {{.name = "directory",
                      .kind = ADMIN_PATH,
-                     .required = true,
                      .positional = true,
                      .place = "DIR",
                      .least = 1,

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/backup_chain.h"
+#include "admin/backup_manifest.h"
 #include "base/clock.h"
 #include "base/durable.h"
 #include "base/file.h"
@@ -21,15 +23,12 @@
 
 #define COPY_CHUNK ((size_t)256 * 1024)
 #define STEPS_MAX ((size_t)64 * 1024) /* names of the schema steps */
-#define MANIFEST_MAX ((size_t)64 * 1024)
-#define FIRST_STORE_FILE "constancia.db" /* for manifests without store_file */
-#define DIRECTORY_MAX 3500               /* leaves room for file names within PATH_MAX */
 
 /* ---- files ---- */
 
 static int prepare_directory(const char *path, struct error *error)
 {
-	if (*path != '/' || strlen(path) > DIRECTORY_MAX)
+	if (*path != '/' || strlen(path) > BACKUP_DIRECTORY_MAX)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
 	int result = durable_make_directory(path, error);
 	if (result)
@@ -46,7 +45,7 @@ static int prepare_directory(const char *path, struct error *error)
 	return OK;
 }
 
-static int digest_file(const char *path, int64_t *ret_bytes, struct sha256 *ret_digest,
+int backup_digest_file(const char *path, int64_t *ret_bytes, struct sha256 *ret_digest,
                        struct error *error)
 {
 	uint64_t bytes = 0;
@@ -153,71 +152,6 @@ static int copy_objects(struct store *store, struct content_store *from, struct 
 	return result;
 }
 
-/* ---- manifest ---- */
-
-static int write_manifest(const char *directory, const struct backup_facts *facts,
-                          struct error *error)
-{
-	BUF_AUTO struct buf text;
-	buf_init(&text, MANIFEST_MAX);
-	struct json_writer writer = {.out = &text};
-	json_begin_object(&writer, NULL);
-	json_integer(&writer, "content_bytes", facts->content_bytes);
-	json_integer(&writer, "content_missing", facts->content_missing);
-	json_integer(&writer, "content_objects", facts->content_objects);
-	json_time(&writer, "created_at", facts->created_at_us);
-	json_text(&writer, "installation", facts->installation);
-	json_text(&writer, "program", "constancia " CONSTANCIA_VERSION);
-	json_integer(&writer, "store_bytes", facts->store_bytes);
-	json_text(&writer, "store_file", facts->store_file);
-	json_hex(&writer, "store_sha256", facts->store_sha256.bytes, SHA256_SIZE);
-	json_integer(&writer, "v", BACKUP_FORMAT);
-	json_end_object(&writer);
-	buf_add_byte(&text, '\n');
-	int result = buf_check(&text);
-	if (result)
-		return result;
-	char path[PATH_MAX];
-	snprintf(path, sizeof path, "%s/backup.json", directory);
-	return durable_replace(path, 0600, buf_slice(&text), error);
-}
-
-static int read_manifest(const char *directory, struct backup_facts *ret, struct error *error)
-{
-	char path[PATH_MAX];
-	struct error why = {0};
-	BUF_AUTO struct buf text;
-	ARENA_AUTO struct arena arena;
-	struct json *json;
-	snprintf(path, sizeof path, "%s/backup.json", directory);
-	buf_init(&text, MANIFEST_MAX);
-	arena_init(&arena, MANIFEST_MAX);
-	int result = file_read_whole(path, &text, &why);
-	if (result)
-		return error_cause(error, result, "this is not a complete backup: %s", why.cause);
-	result = json_parse(&arena, buf_slice(&text), NULL, &json, error);
-	if (result)
-		return result;
-	struct slice digest, created, store_file = slice_of(FIRST_STORE_FILE);
-	struct slice installation = slice_of("");
-	int64_t version;
-	if (!json_get_integer(json, "v", &version) || version != BACKUP_FORMAT ||
-	    !json_get_integer(json, "store_bytes", &ret->store_bytes) ||
-	    !json_get_integer(json, "content_objects", &ret->content_objects) ||
-	    !json_get_integer(json, "content_bytes", &ret->content_bytes) ||
-	    !json_get_text(json, "created_at", &created) ||
-	    !json_get_text(json, "store_sha256", &digest) ||
-	    !hex_decode(digest, ret->store_sha256.bytes, SHA256_SIZE))
-		return error_cause(error, ERR_CORRUPT, "%s is not a manifest of this program", path);
-	(void)json_get_text(json, "installation", &installation);
-	snprintf(ret->installation, sizeof ret->installation, "%.*s", (int)installation.size,
-	         installation.data);
-	(void)json_get_text(json, "store_file", &store_file);
-	snprintf(ret->store_file, sizeof ret->store_file, "%.*s", (int)store_file.size,
-	         store_file.data);
-	return time_parse(created, "created_at", &ret->created_at_us, error);
-}
-
 /* ---- backup and restore ---- */
 
 static int backup_content(struct store *store, struct content_store *content, const char *directory,
@@ -234,10 +168,7 @@ static int backup_content(struct store *store, struct content_store *content, co
 	return result;
 }
 
-/* Records the backup in the store. A failure does not affect the backup. A backup with missing
- * objects is not recorded. One that excludes content on purpose is, because the operator backs up
- * the content otherwise. */
-static void note_backup(struct store *store, const struct backup_facts *facts)
+void backup_note(struct store *store, const struct backup_facts *facts)
 {
 	struct error error = {0};
 	int result = OK;
@@ -269,24 +200,24 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	if (!result)
 		result = durable_sync(path, error);
 	if (!result)
-		result = digest_file(path, &facts.store_bytes, &facts.store_sha256, error);
+		result = backup_digest_file(path, &facts.store_bytes, &facts.store_sha256, error);
 	/* Rows are only added, so the present store references all objects that its copy references. */
 	if (!result && content)
 		result = backup_content(store, content, directory, &facts, error);
 	if (!result)
-		result = write_manifest(directory, &facts, error);
+		result = backup_write_manifest(directory, &facts, error);
 	if (!result)
-		note_backup(store, &facts);
+		backup_note(store, &facts);
 	if (!result)
 		*ret = facts;
 	return result;
 }
 
-static int check_store_file(const char *path, const struct backup_facts *facts, struct error *error)
+int backup_check_store_file(const char *path, const struct backup_facts *facts, struct error *error)
 {
 	int64_t bytes;
 	struct sha256 digest;
-	int result = digest_file(path, &bytes, &digest, error);
+	int result = backup_digest_file(path, &bytes, &digest, error);
 	if (!result && (bytes != facts->store_bytes || !sha256_equal(&digest, &facts->store_sha256)))
 		result = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
 	return result;
@@ -316,29 +247,36 @@ static int restore_content(const char *directory, const struct content_options *
 
 /* Checks everything that can be wrong with the backup before anything is changed. */
 static int check_backup(const char *path, const struct db_options *store,
-                        const struct backup_facts *facts, struct error *error)
+                        const struct backup_facts *facts, const struct backup_chain *chain,
+                        struct error *error)
 {
 	int result = db_check_vacant(store, error);
 	if (result)
 		return result;
 	char shown[256];
 	const char *wanted = db_backup_name_of(store->url);
+	const char *has = chain->increments ? strrchr(chain->database, '/') + 1 : facts->store_file;
 	db_shown_url(store->url, shown, sizeof shown);
-	if (strcmp(facts->store_file, wanted) != 0)
-		return error_set(error, ERR_REFUSED, MSG_ADMIN_BACKUP_ENGINE, facts->store_file, shown,
-		                 wanted, NULL);
-	return check_store_file(path, facts, error);
+	if (strcmp(has, wanted) != 0)
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_BACKUP_ENGINE, has, shown, wanted, NULL);
+	result = backup_check_store_file(path, facts, error);
+	if (!result && chain->increments)
+		result = db_check_page_chain(store->url, &chain->pages, error);
+	return result;
 }
 
 /* The mark is written together with the database, so that no later failure leaves a restored store
  * that sends. */
-static int restore_store(const struct db_options *options, const char *path, bool live,
+static int restore_store(const struct db_options *options, const char *path,
+                         const struct backup_chain *chain, bool live,
                          const struct backup_facts *facts, struct error *error)
 {
 	char created[TIME_TEXT_SIZE], reason[COPY_REASON_MAX], text[COPY_MARK_SIZE];
 	time_format(facts->created_at_us, created);
 	snprintf(reason, sizeof reason, "restored from the backup of %s", created);
 	struct db_mark mark = copy_mark(live ? NULL : reason, clock_now_us(), text);
+	if (chain->increments)
+		return db_restore_page_chain(options, &chain->pages, &mark, error);
 	return db_restore(options, path, &mark, error);
 }
 
@@ -348,19 +286,22 @@ int backup_restore(const char *directory, const struct db_options *store,
 {
 	BUF_AUTO struct buf steps;
 	buf_init(&steps, STEPS_MAX);
-	if (strlen(directory) > DIRECTORY_MAX)
+	if (strlen(directory) > BACKUP_DIRECTORY_MAX)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
 	struct backup_facts facts = {0};
-	int result = read_manifest(directory, &facts, error);
+	int result = backup_read_manifest(directory, &facts, error);
 	if (result)
 		return result;
 	char path[PATH_MAX];
+	BACKUP_CHAIN_AUTO struct backup_chain chain = {0};
 	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
-	result = check_backup(path, store, &facts, error);
+	result = backup_chain_find(directory, NULL, &facts, &chain, error);
+	if (!result)
+		result = check_backup(path, store, &facts, &chain, error);
 	if (!result && facts.content_objects >= 0)
 		result = restore_content(directory, content, &facts, error);
 	if (!result)
-		result = restore_store(store, path, live, &facts, error);
+		result = restore_store(store, path, &chain, live, &facts, error);
 	if (!result)
 		result = store_migrate(store, false, moved, &steps, NULL, error);
 	if (!result)

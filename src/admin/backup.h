@@ -13,11 +13,15 @@
 #ifndef ADMIN_BACKUP_H
 #define ADMIN_BACKUP_H
 
+#include <limits.h>
+
 #include "content/content.h"
 #include "store/audit/audit_log.h"
 #include "store/store.h"
 
 #define BACKUP_FORMAT 1
+#define BACKUP_FORMAT_INCREMENT 2 /* of backups that need others; older programs refuse them */
+#define BACKUP_NAME_SIZE 64
 
 struct backup_facts {
 	int64_t created_at_us;
@@ -29,6 +33,12 @@ struct backup_facts {
 	int64_t
 		content_missing; /* objects that the store references and the content store does not have */
 	int64_t content_bytes;
+	/* Only in a series (admin/backup_series.h). */
+	char base[BACKUP_NAME_SIZE]; /* the backup on which an increment is based; empty: none */
+	struct db_pages pages;       /* page_size 0: none are listed */
+	bool has_content_list;       /* content.sha256 */
+	struct sha256 content_list_sha256;
+	int64_t content_linked; /* of content_objects: shared with the previous backup */
 };
 
 /* Makes a backup while the service is running. `directory` (absolute) must be empty or not exist.

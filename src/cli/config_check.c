@@ -97,6 +97,9 @@ static void check_stores(const struct check *check)
 {
 	struct db_options options = settings_store(check->settings, false);
 	db_check_settings(&options, &check->report);
+	const char *backups = check->settings->backup_directory;
+	if (*backups && *backups != '/')
+		fault(check, "backup.directory", "must be an absolute path");
 }
 
 static void check_content(const struct check *check)
@@ -128,6 +131,8 @@ static void check_numbers(const struct check *check)
 	check_range(check, "account.channels", settings->account_channels, 0, 1000000000);
 	check_range(check, "account.acts_per_day", settings->account_acts_per_day, 0, 1000000000);
 	check_range(check, "account.keys", settings->account_keys, 0, 1000000000);
+	check_range(check, "backup.keep", settings->backup_keep, 1, 10000);
+	check_range(check, "backup.full_every", settings->backup_full_every, 1, 366);
 	check_range(check, "store.disk_warn", settings->store_disk_warn, 0, 90);
 	check_range(check, "certification.disk_reserve", settings->certification_disk_reserve, 0, 90);
 	check_range(check, "certification.open_per_account", settings->certification_open_per_account,

@@ -119,6 +119,17 @@ const char *store_backup_name(const struct store *store)
 	return db_backup_name(store->db);
 }
 
+bool store_has_page_backups(const struct store *store)
+{
+	return db_has_page_backups(store->db);
+}
+
+int store_backup_pages(struct store *store, const struct db_page_target *target,
+                       struct db_pages *ret, struct error *error)
+{
+	return db_backup_pages(store->db, target, ret, error);
+}
+
 const char *store_schema_name(void)
 {
 	return store_schemas.sqlite.steps[store_schemas.sqlite.count - 1].name;

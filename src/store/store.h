@@ -80,6 +80,10 @@ int store_maintain(struct store *store, struct error *error) MUST_CHECK;
  * the name of such a file. */
 int store_backup(struct store *store, const char *path, struct error *error) MUST_CHECK;
 const char *store_backup_name(const struct store *store);
+/* Backups by pages (db_backup_pages). */
+bool store_has_page_backups(const struct store *store);
+int store_backup_pages(struct store *store, const struct db_page_target *target,
+                       struct db_pages *ret, struct error *error) MUST_CHECK;
 /* Returns the time of the clock for leases and due times, which all nodes share (db_now_us). */
 int64_t store_now_us(const struct store *store);
 /* Returns whether other processes also write to the store. store_latest_now_us then returns the
