@@ -67,7 +67,7 @@ PUBLIC = {
                  "renewal.h", "seal_round.h", "signer_listing.h", "signers.h", "stored_segment.h",
                  "timestamp_roots.h", "token_renewals.h"},
     "issue": {"certify.h", "check_file.h", "issue_attempt.h", "links.h", "verification.h", "verification_code.h"},
-    "admin": {"admin.h", "admin_socket.h", "backup.h", "permission_check.h", "readiness.h", "reload_audit.h",
+    "admin": {"admin.h", "admin_socket.h", "backup_series.h", "permission_check.h", "readiness.h", "reload_audit.h",
               "webauthn_party.h"},
     "jobs": {"jobs.h"},
     "console": {"console.h"},

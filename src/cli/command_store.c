@@ -1,14 +1,9 @@
 /* Commands that change a store while no service runs. */
 #include <assert.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "admin/backup.h"
-#include "base/durable.h"
 #include "cli/command.h"
 #include "cli/node.h"
 #include "seal/signer_log.h"
@@ -22,14 +17,6 @@ const struct option migrate_options[] = {
 
 const struct option distribute_options[] = {
 	{"dry-run", NULL, "print the tables that would be distributed, and change nothing"},
-	REASON_OPTION,
-	{0},
-};
-
-const struct option restore_options[] = {
-	{"live", NULL,
-     "make the copy the live store at once; by default it is a read-only copy "
-     "until 'store wake'"},
 	REASON_OPTION,
 	{0},
 };
@@ -92,36 +79,6 @@ static void print_progress(void *context, const char *what, int64_t done, int64_
 		fprintf(stderr, "%lld of %lld %s\n", (long long)done, (long long)total, what);
 }
 
-static int record_entry(const struct settings *settings, const char *operation,
-                        const struct buf *arguments, const char *reason, struct error *error)
-{
-	struct db_options options = settings_store(settings, false);
-	struct store *store;
-	int result = buf_check(arguments);
-	if (!result)
-		result = store_open(&options, &store, error);
-	if (result)
-		return result;
-	result = admin_write_audit_record(store, operation, buf_slice(arguments), reason, error);
-	store_close(store);
-	return result;
-}
-
-static int record_restore(const struct settings *settings, const char *directory,
-                          const char *created_at, bool live, const char *reason,
-                          struct error *error)
-{
-	BUF_AUTO struct buf arguments;
-	buf_init(&arguments, (size_t)8 * 1024);
-	struct json_writer writer = {.out = &arguments};
-	json_begin_object(&writer, NULL);
-	json_text(&writer, "created_at", created_at);
-	json_text(&writer, "directory", directory);
-	json_boolean(&writer, "live", live);
-	json_end_object(&writer);
-	return record_entry(settings, "store restore", &arguments, reason, error);
-}
-
 static int move(const struct command_line *line, const struct schema_change *schema_change)
 {
 	CONFIG_AUTO struct config config = {0};
@@ -167,62 +124,6 @@ int command_distribute(const struct command_line *line)
 		store_distribute, "store distribute", "tables", "All tables are distributed.",
 		"Distributed:",   "Would distribute:"};
 	return move(line, &distribution);
-}
-
-/* Restores the backup. A migration of its schema is recorded as an audit log entry of its own. */
-static int restore(const struct settings *settings, const char *directory, bool live,
-                   const char *reason, struct backup_facts *ret, struct error *error)
-{
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)4 << 20);
-	struct actor actor;
-	struct act migration = {
-		.by = &actor, .operation = "store migrate", .reason = reason, .arena = &arena};
-	struct content_options content = settings_content(settings, true);
-	struct db_options store = settings_store(settings, false);
-	char time[TIME_TEXT_SIZE];
-	int result = admin_actor(getuid(), "command", command_claimed_user(), &arena, &actor);
-	if (!result)
-		result = durable_make_directory(settings->service_data_dir, error);
-	if (!result)
-		result = backup_restore(directory, &store, &content, live, &migration, ret, error);
-	if (result)
-		return result;
-	time_format(ret->created_at_us, time);
-	return record_restore(settings, directory, time, live, reason, error);
-}
-
-int command_restore(const struct command_line *line)
-{
-	CONFIG_AUTO struct config config = {0};
-	struct error error = {0};
-	struct backup_facts facts;
-	bool live = command_option(line, "live") != NULL;
-	const char *reason = NULL;
-	char directory[PATH_MAX];
-	int exit_code = command_reason(line, &reason);
-	if (!exit_code)
-		exit_code = command_settings(line, &line->sources, &config);
-	if (exit_code)
-		return exit_code;
-	if (!realpath(line->arguments[0], directory))
-		return command_usage_error(line, "%s: %s.", line->arguments[0], strerror(errno));
-	int result = restore(&config.settings, directory, live, reason, &facts, &error);
-	if (result)
-		return fail(line, result, &error);
-	char time[TIME_TEXT_SIZE];
-	time_format(facts.created_at_us, time);
-	if (line->json)
-		printf(
-			"{\"created_at\":\"%s\",\"store_bytes\":%lld,\"content_objects\":%lld,\"quiet\":%s}\n",
-			time, (long long)facts.store_bytes, (long long)facts.content_objects,
-			live ? "false" : "true");
-	else
-		printf("Restored the backup of %s. Next step: 'constancia store check'.%s\n", time,
-		       live ? ""
-		            : "The copy is read-only: it sends and acknowledges nothing until "
-		              "'constancia store wake'.");
-	return 0;
 }
 
 static void print_accepted(const struct command_line *line, const struct history *history)
