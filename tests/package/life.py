@@ -71,6 +71,7 @@ def judge_first_installation(root, package):
     if not verdict(code == 0, f"apt installs it in a bare {name_of(root)}", words):
         sys.exit(1)
     for name, wanted in (("/var/lib/constancia", "constancia:constancia 700"),
+                         ("/var/backups/constancia", "constancia:constancia 700"),
                          ("/etc/constancia", "root:constancia 750"), (CONFIG, "root:constancia 640"),
                          ("/usr/bin/constancia", "root:root 755"),
                          ("/usr/libexec/constancia/constancia-renderer", "root:root 755")):
@@ -89,11 +90,33 @@ def judge_first_installation(root, package):
 
 
 def judge_unit(root):
-    code, words = root.run("systemd-analyze", "verify", "--man=no", "constancia.service")
+    units = ("constancia.service", "constancia-backup.service", "constancia-backup.timer")
+    code, words = root.run("systemd-analyze", "verify", "--man=no", *units)
     verdict(code == 0 and "constancia" not in words, "systemd-analyze verify: nothing to say", words)
-    code, words = root.run("systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=20",
-                           "constancia.service")
-    verdict(code == 0, "systemd-analyze security: " + (words.strip().splitlines() or ["nothing"])[-1], words)
+    for unit in units[:2]:
+        code, words = root.run("systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=20", unit)
+        verdict(code == 0, "systemd-analyze security: " + (words.strip().splitlines() or ["nothing"])[-1], words)
+    drop_in = [path for path in (root.path("/lib"), root.path("/usr/lib"))
+               if (path / "systemd/system/constancia.service.d/backup.conf").exists()]
+    verdict(drop_in, "the drop-in lets the service write backups")
+
+
+def judge_backups(root):
+    """The unit's own command, as its user: twice."""
+    unit = next(path / "systemd/system/constancia-backup.service" for path in (root.path("/usr/lib"), root.path("/lib"))
+                if (path / "systemd/system/constancia-backup.service").exists())
+    command = re.search(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)[1].split()
+    user = "constancia:constancia"
+    before = root.path(CONFIG).read_text()
+    code, words = root.run(*command, user=user)
+    verdict(code == 2 and "backup.directory" in words, "without backup.directory the backup fails and says so", words)
+    root.path(CONFIG).write_text(before + "[backup]\ndirectory = /var/backups/constancia\n")
+    for kind in ("full", "incremental"):
+        code, words = root.run(*command, "--json", user=user)
+        verdict(code == 0 and json.loads(words)["kind"] == kind, f"the unit's command makes a backup: {kind}", words)
+    code, words = root.run("constancia", "store", "backup-verify", "--config", CONFIG, user=user)
+    verdict(code == 0, "the backup is verified", words)
+    root.path(CONFIG).write_text(before)
 
 
 def upgraded_while_running(root, package, older, settings, environment, groups="constancia"):
@@ -287,6 +310,7 @@ def main():
     judge_settings(root, package, older)
     loopback_alone()
     judge_a_round(root, package, older)
+    judge_backups(root)
     judge_another_schema(root)
     judge_the_end(root, package)
     sys.exit(1 if verdict.failed else 0)
