@@ -87,6 +87,7 @@ conformance: deps-conformance everything
 	@tests/conformance/clients/run build
 	@tests/conformance/examples/run build
 	@tests/conformance/pages/run build
+	@CONSTANCIA=$(CURDIR)/build/constancia /usr/bin/python3 -B -m pytest -q -p no:cacheprovider tests/conformance/test_postgresql_archive.py
 
 # Pictures of every page for people, to be looked at: build/pictures.
 pictures: everything
