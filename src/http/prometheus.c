@@ -225,6 +225,32 @@ static void write_limit_used(const struct metrics_page *page, const char *name, 
 		           (double)seen.bounds[bound].used / (double)bound_most(bound));
 }
 
+static void write_chains(const struct metrics_page *page, const char *name, enum path_state wanted,
+                         struct buf *out)
+{
+	const struct service *service = page->service;
+	struct authority_status watched;
+	int state = atomic_load(&service->path_states[0]);
+	if (state != PATH_UNKNOWN)
+		buf_printf(out, "constancia_%s{signer=\"key\"} %d\n", name, state == (int)wanted);
+	for (size_t i = 0; watch_get_authority(service, i, &watched); i++) {
+		state = atomic_load(&service->path_states[1 + i]);
+		if (state != PATH_UNKNOWN)
+			write_of_authority(name, &watched, i, ",signer=\"authority\"", state == (int)wanted,
+			                   out);
+	}
+}
+
+static void write_chain_complete(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	write_chains(page, name, PATH_COMPLETE, out);
+}
+
+static void write_chain_revoked(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	write_chains(page, name, PATH_REVOKED, out);
+}
+
 static void write_tls_expires(const struct metrics_page *page, const char *name, struct buf *out)
 {
 	static const char *const labels[SERVICE_LISTENERS] = {"public", "operator"};

@@ -80,7 +80,7 @@ void topup_init(struct topup *topup, struct service *service, const char *node, 
 job_thread_run_function topup_run;
 
 /* ---- validation.c: achievable levels of signatures and timestamps ---- */
-#define VALIDATION_LOGGED_MAX (1 + AUTHORITIES_MAX)
+#define VALIDATION_LOGGED_MAX SERVICE_PATHS
 struct validation_log_state {
 	struct sha256 path; /* digest of the path checked last; zeros: none */
 	int64_t next_us;    /* next check; monotonic */
@@ -90,9 +90,9 @@ struct validation_logger {
 	struct validation_log_state logged[VALIDATION_LOGGED_MAX];
 };
 /* To be called frequently. Logs the achievable level of the signer, and of each authority once it
- * has issued a timestamp, when it becomes known and whenever it changes. Fetches the revocation
- * data for that. */
-void validation_log_levels(struct validation_logger *level_logger, const struct service *service,
+ * has issued a timestamp, when it becomes known and whenever it changes, and sets
+ * service->path_states. Fetches the revocation data for that. */
+void validation_log_levels(struct validation_logger *level_logger, struct service *service,
                            const atomic_bool *stopping);
 
 /* ---- index_repairer.c: its context is the service ---- */

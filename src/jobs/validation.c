@@ -13,6 +13,9 @@
 
 #define PATH_PEM_MAX ((size_t)1 << 20)
 #define CHECK_INTERVAL_US (6 * 3600 * US_PER_SECOND)
+#define RETRY_INTERVAL_US (15 * 60 * US_PER_SECOND) /* while a path lacks data */
+
+_Static_assert(SERVICE_PATHS == 1 + AUTHORITIES_MAX, "there is room for all");
 
 static bool is_new(struct sha256 *logged, const char *subject, const char *outcome,
                    const char *reason)
@@ -26,6 +29,13 @@ static bool is_new(struct sha256 *logged, const char *subject, const char *outco
 		return false;
 	*logged = digest;
 	return true;
+}
+
+static enum path_state state_of(const struct revocation_verdict *lack)
+{
+	if (!lack)
+		return PATH_COMPLETE;
+	return lack->outcome == REVOCATION_REVOKED ? PATH_REVOKED : PATH_INCOMPLETE;
 }
 
 static void log_path_level(struct sha256 *logged, const char *of,
@@ -62,11 +72,12 @@ static bool is_due(struct validation_log_state *logged, struct slice path)
 	return true;
 }
 
-static void check_path(struct validation_log_state *logged, const struct service *service,
+static void check_path(struct validation_log_state *logged, struct service *service, size_t index,
                        const char *of, struct slice path)
 {
 	if (!is_due(logged, path))
 		return;
+	atomic_int *state = &service->path_states[index];
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	/* One second in the past, so that data issued now counts as issued afterwards. */
 	struct revocation_moment at = {.time_us = clock_now_us() - US_PER_SECOND};
@@ -75,18 +86,25 @@ static void check_path(struct validation_log_state *logged, const struct service
 	size_t count = 0;
 	int result = revocation_fetch(service->revocation, path, &at, &set, verdicts, &count, &error);
 
-	if (!result)
+	if (!result) {
+		atomic_store(state, state_of(revocation_find_insufficient(verdicts, count)));
 		log_path_level(&logged->said, of, verdicts, count);
-	else if (is_new(&logged->said, of, "failed", error_reason(&error, result)))
+	} else {
+		atomic_store(state, PATH_UNKNOWN);
+	}
+	if (atomic_load(state) != PATH_COMPLETE)
+		logged->next_us = clock_monotonic_us() + RETRY_INTERVAL_US;
+	if (result && is_new(&logged->said, of, "failed", error_reason(&error, result)))
 		log_warning("validation_data_unknown", "of", of, "cause", error_reason(&error, result));
 }
 
-void validation_log_levels(struct validation_logger *level_logger, const struct service *service,
+void validation_log_levels(struct validation_logger *level_logger, struct service *service,
                            const atomic_bool *stopping)
 {
 	if (!service->revocation || !service->signer || atomic_load(stopping))
 		return;
-	check_path(&level_logger->logged[0], service, "signer", signer_certificates(service->signer));
+	check_path(&level_logger->logged[0], service, 0, "signer",
+	           signer_certificates(service->signer));
 	for (size_t i = 0; service->authorities && i < AUTHORITIES_MAX; i++) {
 		struct authority_certificates seen;
 		BUF_AUTO struct buf path;
@@ -94,6 +112,6 @@ void validation_log_levels(struct validation_logger *level_logger, const struct 
 		if (!atomic_load(stopping) &&
 		    authorities_get_certificates(service->authorities, i, &seen, &path) &&
 		    !buf_check(&path))
-			check_path(&level_logger->logged[1 + i], service, seen.name, buf_slice(&path));
+			check_path(&level_logger->logged[1 + i], service, 1 + i, seen.name, buf_slice(&path));
 	}
 }

@@ -66,6 +66,14 @@ struct expiry_logged {
 	struct sha256 which;
 };
 #define RECORDED_ROOTS_MAX 16
+/* What is known of the path from a signing certificate to its root. */
+enum path_state {
+	PATH_UNKNOWN,
+	PATH_COMPLETE,   /* each certificate below the root has revocation data */
+	PATH_INCOMPLETE, /* one has none: signatures reach level T only */
+	PATH_REVOKED,    /* one was revoked */
+};
+#define SERVICE_PATHS 9 /* the signer's and one for each authority */
 #define DAMAGE_LOGGED_MAX 1024
 
 struct service {
@@ -105,6 +113,9 @@ struct service {
 	struct expiry_logged expiry_logged[EXPIRING_MAX];        /* of service_watch_expiry */
 	atomic_uint_fast64_t recorded_roots[RECORDED_ROOTS_MAX]; /* of timestamp_roots_record */
 	atomic_int_fast64_t issuing_bytes; /* disk space reserved for certifications in progress */
+	/* Whether the signer's path (index 0) and the paths of the authorities have revocation data, as
+	 * last determined by jobs/validation.c: enum path_state. */
+	atomic_int path_states[SERVICE_PATHS];
 	/* Expiry of each listener's certificate, set by the HTTP server; 0: plain HTTP. */
 	atomic_int_fast64_t tls_expires_us[SERVICE_LISTENERS];
 	service_wake_function *wake; /* NULL: no jobs run; called only by service_wake */

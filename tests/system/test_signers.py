@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shlex
 import time
 
@@ -12,6 +13,7 @@ from fleet import Fleet
 from operators import NO_AUTHORITY, Operators, check, operators
 from pki import DAY, Pki, as_next
 from program import ROOT
+from publisher import Publisher
 from stores import KIND
 
 # A server's store `config check` asks with --connect alone (test_config_connect.py).
@@ -271,3 +273,29 @@ def test_a_development_key_is_not_two_nodes(tmp_path):
             path.unlink()
         done = node.run("serve")
         assert done.returncode == 1 and "another node's development key" in done.stderr
+
+
+# ---- what the metrics say of chains ----
+
+def chains(service):
+    """The state of the signing key's chain: complete and revoked, as /metrics has it."""
+    _, text = service.monitor("/metrics")
+    found = [re.findall(rf'^constancia_signer_chain_{what}\{{signer="key"\}} (\d)$', text, re.M)
+             for what in ("complete", "revoked")]
+    return found[0] and found[1] and (int(found[0][0]), int(found[1][0]))
+
+
+def test_metrics_have_signers_whose_chain_is_incomplete_or_revoked(tmp_path, pki):
+    publisher = Publisher(tmp_path / "published")
+    with contextlib.ExitStack() as ending:
+        ending.callback(publisher.close)
+        whole, gone = publisher.pki.signer("whole"), publisher.pki.signer("gone")
+        publisher.pki.revoke("gone")
+        for name, of, signer, expected in (("a", publisher.pki, whole, (1, 0)), ("b", publisher.pki, gone, (0, 1)),
+                                           ("c", pki, pki.signer("silent"), (0, 0))):
+            (tmp_path / name).mkdir()
+            service = ending.enter_context(operators(tmp_path / name, of, signer))
+            service.set({"revocation.allow_networks": "127.0.0.0/8", "revocation.timeout": "30s"})
+            service.start()
+            assert eventually(lambda service=service: chains(service), "the chain is checked") == expected, name
+            assert service.stop() == 0
