@@ -246,7 +246,7 @@ def test_mail_goes_out_once_for_each_cause(watching):
 
 @pytest.mark.postgresql
 def test_a_standby_that_is_lost_is_one_page(tmp_path):
-    """Two nodes and clients that go on; the standby ends, and comes back."""
+    """Two nodes and clients that continue; the standby is stopped and started."""
     with Cluster(standbys=1) as cluster, Fleet(tmp_path / "fleet", cluster=cluster) as fleet, \
             contextlib.ExitStack() as ending:
         channel, stopping, answers = fleet.new_channel(), threading.Event(), collections.Counter()

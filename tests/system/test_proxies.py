@@ -6,11 +6,14 @@ import base64
 import contextlib
 import http.client
 import itertools
+import os
 import pathlib
+import pwd
 import re
 import socket
 import ssl
 import subprocess
+import warnings
 
 import pytest
 
@@ -27,11 +30,10 @@ class Proxy(Program):
     """One with its example; only addresses, files and the place of its logs are other ones."""
 
     example = None
-    tls = True
 
     def __init__(self, place, certificate, service, **adapted):
         super().__init__(place / "log", {})
-        self.place, self.port = place, free_port()
+        self.place, self.port, self.plain_port = place, free_port(), free_port()
         self.configuration = place / self.example
         text = self.adapt((DIST / self.example).read_text(), certificate, service, **adapted)
         self.configuration.write_text(text)
@@ -46,6 +48,10 @@ class Proxy(Program):
         return text
 
     def adapt(self, text, certificate, service):
+        raise NotImplementedError
+
+    def to_node(self, text, certificate, service):
+        """To a node on this machine, without TLS."""
         raise NotImplementedError
 
     def chosen(self):
@@ -63,23 +69,28 @@ class Proxy(Program):
         return "".join(path.read_text(errors="replace") for path in sorted(self.place.rglob("*log*"))
                        if path.is_file())
 
-    def connect(self):
+    def connect(self, context=None):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
-        if self.tls:
-            connection = ssl._create_unverified_context().wrap_socket(
-                connection, server_hostname="register.example.org")
-        return connection
+        return (context or ssl._create_unverified_context()).wrap_socket(
+            connection, server_hostname="register.example.org")
 
-    def ask(self, method, target, body=None, headers=None):
+    def connect_plain(self):
+        return socket.create_connection(("127.0.0.1", self.plain_port), timeout=PATIENCE)
+
+    def answer(self, method, target, body=None, headers=None, plain=False):
+        """Status and headers."""
         connection = http.client.HTTPConnection("register.example.org", timeout=PATIENCE)
-        connection.sock = self.connect()
+        connection.sock = self.connect_plain() if plain else self.connect()
         try:
             connection.request(method, target, body, headers or {})
             answer = connection.getresponse()
             answer.read()
-            return answer.status
+            return answer.status, answer.headers
         finally:
             connection.close()
+
+    def ask(self, method, target, body=None, headers=None):
+        return self.answer(method, target, body, headers)[0]
 
     def tell(self, words, patience=3):
         """Something that may be no request; the status of the answer, None where none comes soon."""
@@ -96,10 +107,12 @@ class Nginx(Proxy):
 
     def adapt(self, text, certificate, service, connections=64):
         text = self.replace(
-            text, (r"listen 443 ", f"listen 127.0.0.1:{self.port} ", 1), (r"\tlisten \[::\]:443 .*\n", "", 1),
+            self.to_node(text, certificate, service),
+            (r"listen 443 ", f"listen 127.0.0.1:{self.port} ", 1), (r"\tlisten \[::\]:443 .*\n", "", 1),
+            (r"listen 80;", f"listen 127.0.0.1:{self.plain_port};", 1), (r"\tlisten \[::\]:80;\n", "", 1),
             (r"/etc/ssl/register\.pem", f"{certificate}/certificate", 1),
             (r"/etc/ssl/register\.key", f"{certificate}/key", 1),
-            (r"/var/log/nginx/", f"{self.place}/", 1), (r"127\.0\.0\.1:8080", f"127.0.0.1:{service.port}", 2))
+            (r"/var/log/nginx/", f"{self.place}/", 2))
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         whole = (f"daemon off;\nmaster_process off;\nuser root;\npid {self.place}/pid;\n"
                  f"error_log {self.place}/error.log info;\nevents {{ worker_connections {connections}; }}\n"
@@ -107,19 +120,29 @@ class Nginx(Proxy):
                  + "".join(f"{kind}_temp_path {self.place}/{kind};\n" for kind in kinds))
         return f"{whole}{text}\n}}\n"
 
+    def to_node(self, text, certificate, service):
+        return self.replace(text, (r"127\.0\.0\.1:8080", f"127.0.0.1:{service.port}", 1))
+
     def serving(self):
         return ["/usr/sbin/nginx", "-p", self.place, "-c", self.configuration, "-e", self.place / "error.log"]
 
 
 class Caddy(Proxy):
     example = "Caddyfile"
-    tls = False  # it would ask an authority for a certificate
 
     def adapt(self, text, certificate, service):
         self.environment = {name: str(self.place) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
         return self.replace(
-            text, (r"(?m)^register\.example\.org ", f"http://register.example.org:{self.port} ", 1),
-            (r"(?m)^\{$", "{\n\tadmin off", 1), (r"127\.0\.0\.1:8080", f"127.0.0.1:{service.port}", 1))
+            self.to_node(text, certificate, service),
+            (r"(?m)^register\.example\.org \{", f"https://register.example.org:{self.port} {{", 1),
+            (r"(?m)^http://register\.example\.org \{", f"http://register.example.org:{self.plain_port} {{", 1),
+            # It would ask an authority for a certificate.
+            (r"tls \{", f"tls {certificate}/certificate {certificate}/key {{", 1),
+            (r"(?m)^\{$", f"{{\n\tadmin off\n\tauto_https disable_redirects\n\thttp_port {self.plain_port}\n"
+                          f"\thttps_port {self.port}", 1))
+
+    def to_node(self, text, certificate, service):
+        return self.replace(text, (r"127\.0\.0\.1:8080", f"127.0.0.1:{service.port}", 1))
 
     def serving(self):
         return ["caddy", "run", "--adapter", "caddyfile", "--config", self.configuration]
@@ -129,11 +152,16 @@ class Haproxy(Proxy):
     example = "haproxy.cfg"
 
     def adapt(self, text, certificate, service):
+        if os.geteuid() != 0:
+            text = self.replace(text, (r"\t(user|group|chroot) .*\n", "", 3))
         return self.replace(
-            text, (r"log /dev/log local0", "log stdout format raw local0", 1),
+            self.to_node(text, certificate, service), (r"log /dev/log local0", "log stdout format raw local0", 1),
             (r"bind :443 ssl crt \S+", f"bind 127.0.0.1:{self.port} ssl crt {certificate}/both", 1),
-            (r"server node1 \S+", f"server node1 127.0.0.1:{service.port} port {service.admin_port}", 2),
-            (r"\tserver node2 .*\n", "", 2))
+            (r"bind :80\b", f"bind 127.0.0.1:{self.plain_port}", 1), (r"\tserver node2 .*\n", "", 2))
+
+    def to_node(self, text, certificate, service):
+        return self.replace(text, (
+            r"(?m)server node1 .*$", f"server node1 127.0.0.1:{service.port} port {service.admin_port}", 2))
 
     def serving(self):
         return ["haproxy", "-db", "-f", self.configuration]
@@ -237,7 +265,7 @@ def test_no_log_of_a_proxy_has_a_link_or_a_key(behind, proxies, kind):
 
 def test_nor_where_nginx_lacks_something_itself(proxies):
     """What it calls an alert has the request, too: here it has no connection left for the service."""
-    proxy, secrets = proxies(Nginx, connections=2), []
+    proxy, secrets = proxies(Nginx, connections=3), []
     for _ in range(3):
         secrets.append(fresh("secret").replace("-", ""))
         proxy.tell(f"GET /console/enter?link={secrets[-1]} HTTP/1.1\r\nHost: register.example.org\r\n"
@@ -273,6 +301,117 @@ def test_nginx_refuses_more_before_the_service_is_asked(behind, proxies):
         told = proxy.tell(f"POST {target} HTTP/1.1\r\nHost: register.example.org\r\n"
                           f"Content-Length: {size_bytes}\r\n\r\n".encode(), PATIENCE)
         assert told == 413, target
+
+
+# ---- TLS ----
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_answer_says_once_that_browsers_use_https_alone(behind, proxies, kind):
+    proxy = proxies(kind)
+
+    def told(target):
+        status, headers = proxy.answer("GET", target)
+        return status, headers.get_all("Strict-Transport-Security")
+    assert told("/v1/openapi.yaml") == (200, ["max-age=31536000"])
+    assert told("/v1/channel") == (401, ["max-age=31536000"])
+    behind.kill()
+    status, sent = eventually(lambda: [told for told in [told("/verify")] if told[0] in (502, 503)], "it notices")[0]
+    assert sent == ["max-age=31536000"], status
+
+
+def test_a_node_that_says_it_itself_is_not_heard_twice(start, certificate, tmp_path):
+    """Its public_url begins with https, and the proxy is none that it trusts."""
+    node = start(service__public_url="https://register.example.org")
+    for kind in KINDS:
+        place = tmp_path / kind.__name__
+        place.mkdir()
+        proxy = kind(place, certificate, node)
+        try:
+            proxy.start()
+            _, headers = eventually(lambda proxy=proxy: [told for told in [proxy.answer("GET", "/v1/openapi.yaml")]
+                                                         if told[0] == 200], "it passes requests on")[0]
+            assert headers.get_all("Strict-Transport-Security") == ["max-age=31536000"], kind
+        finally:
+            proxy.kill()
+
+
+def speaking(version, ciphers="ALL:@SECLEVEL=0"):
+    context = ssl._create_unverified_context()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of old versions
+        context.minimum_version = context.maximum_version = version
+    context.set_ciphers(ciphers)
+    return context
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_old_versions_and_ciphers_are_refused(proxies, kind):
+    proxy = proxies(kind)
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        with proxy.connect(speaking(version)) as connection:
+            assert connection.version() == version.name.replace("_", ".")
+    for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+        with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+            proxy.connect(speaking(version))
+    for weak in ("AES128-GCM-SHA256", "ECDHE-RSA-AES128-SHA"):  # without forward secrecy; CBC
+        with pytest.raises((ssl.SSLError, ConnectionError), match="HANDSHAKE_FAILURE|reset"):
+            proxy.connect(speaking(ssl.TLSVersion.TLSv1_2, f"{weak}:@SECLEVEL=0"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_http_leads_pages_to_https_and_refuses_keys(behind, proxies, kind):
+    proxy, secrets = proxies(kind), [fresh("secret").replace("-", "") for _ in range(3)]
+    status, headers = proxy.answer("GET", f"/console/enter?link={secrets[0]}", plain=True)
+    assert (status, headers["Location"]) == (308, f"https://register.example.org/console/enter?link={secrets[0]}")
+    status, headers = proxy.answer("GET", "/verify", headers={"Host": "elsewhere.example.net"}, plain=True)
+    assert "elsewhere" not in headers.get("Location", ""), "it leads nowhere else"
+    for method in ("GET", "POST"):
+        status, headers = proxy.answer(method, f"/v1/events?x={secrets[1]}", b"{}", {
+            "Authorization": f"Bearer {secrets[2]}"}, plain=True)
+        assert (status, headers["Location"]) == (403, None)
+    judge_logs(proxy, secrets)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up rights")
+def test_haproxy_gives_up_its_rights(proxies):
+    proxy = proxies(Haproxy)
+    status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{proxy.process.pid}/status").read_text()
+                  .splitlines() if ":\t" in line)
+    uid = pwd.getpwnam("haproxy").pw_uid
+    assert status["Uid"].split() == [str(uid)] * 4 and int(status["CapEff"], 16) == 0
+    assert os.readlink(f"/proc/{proxy.process.pid}/root") == "/var/lib/haproxy"
+
+
+# ---- the drop-in for their units ----
+
+def drop_in():
+    text = (DIST / "proxy-hardening.conf").read_text()
+    return dict(line.split("=", 1) for line in text.splitlines() if line[:1].isalpha())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up rights")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_proxy_needs_no_more_rights_than_its_drop_in_leaves(behind, certificate, tmp_path, kind):
+    """As its unit starts it: Caddy as a user with one capability, the others as root with those named."""
+    names = [name.removeprefix("CAP_").lower() for name in drop_in()["CapabilityBoundingSet"].split()]
+    assert drop_in()["NoNewPrivileges"] == "yes"
+    proxy = kind(tmp_path, certificate, behind)
+    proxy.wrap = ["setpriv", "--no-new-privs", f"--bounding-set=-all,{','.join('+' + name for name in names)}",
+                  f"--inh-caps=-all,{','.join('+' + name for name in names)}"]
+    try:
+        proxy.start()
+        eventually(lambda: proxy.ask("GET", "/v1/openapi.yaml") == 200, "it passes requests on")
+    finally:
+        proxy.kill()
+
+
+def test_systemd_takes_the_drop_in(tmp_path):
+    (tmp_path / "proxy.service").write_text("[Service]\nExecStart=/bin/true\n")
+    (tmp_path / "proxy.service.d").mkdir()
+    (tmp_path / "proxy.service.d/hardening.conf").write_text((DIST / "proxy-hardening.conf").read_text())
+    done = subprocess.run(["systemd-analyze", "verify", tmp_path / "proxy.service"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0 and "hardening.conf" not in done.stderr, done.stderr
 
 
 # ---- what could be read in two ways ----

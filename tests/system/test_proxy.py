@@ -4,6 +4,7 @@ key's rate limit is as exact as with one node, and moves it when the node goes a
 import base64
 import collections
 import http.client
+import os
 import pathlib
 import re
 import shutil
@@ -29,17 +30,20 @@ class Proxy:
     address = "127.0.0.1"
 
     def __init__(self, directory, nodes):
-        self.port = free_port()
+        self.port, self.plain_port = free_port(), free_port()
         self.public_url = f"http://127.0.0.1:{self.port}"
         self.description = None
         text = CONFIGURATION.read_text()
         text, binds = re.subn(r"bind :443 .*", f"bind 127.0.0.1:{self.port}", text)
+        text, plain = re.subn(r"bind :80\b", f"bind 127.0.0.1:{self.plain_port}", text)
+        if os.geteuid() != 0:
+            text = re.sub(r"\t(user|group|chroot) .*\n", "", text)
         text, logs = re.subn(r"log /dev/log local0", f"stats socket {directory}/stats", text)
         # On a slow machine a node answers late; one that is gone takes no connection.
         text, timeouts = re.subn(r"\ttimeout connect 3s\n", r"\g<0>\ttimeout check 30s\n", text)
-        assert (binds, logs, timeouts) == (1, 1, 1)
+        assert (binds, plain, logs, timeouts) == (1, 1, 1, 1)
         for number, node in enumerate(nodes, 1):
-            text, servers = re.subn(rf"(server node{number}) \S+",
+            text, servers = re.subn(rf"(?m)(server node{number}) .*$",
                                     rf"\1 127.0.0.1:{node.port} port {node.admin_port}", text)
             assert servers == 2, "each back end names each node once"
         self.file = directory / "haproxy.cfg"

@@ -710,35 +710,30 @@ def test_a_certificate_that_ends_is_told(tmp_path, authority):
 class Encrypted:
     """A proxy with its example, which reaches the node over TLS, as docs/operate/tls.md has it."""
 
-    def to_node(self, text, certificate, service):
-        raise NotImplementedError
-
-    def adapt(self, text, certificate, service):
-        return self.to_node(super().adapt(text, certificate, service), certificate, service)
+    name = "localhost"  # which the node's certificate must have
 
 
 class EncryptedNginx(Encrypted, Nginx):
     def to_node(self, text, certificate, service):
-        return self.replace(text, (r"proxy_pass http://127\.0\.0\.1:\d+;", (
-            f"proxy_pass https://127.0.0.1:{service.port}; proxy_ssl_protocols TLSv1.2 TLSv1.3; "
-            "proxy_ssl_server_name on; proxy_ssl_name localhost; proxy_ssl_verify on; proxy_ssl_verify_depth 2; "
-            f"proxy_ssl_trusted_certificate {certificate}/root;"), 2))
+        return self.replace(
+            super().to_node(text, certificate, service), (r"proxy_pass http:", "proxy_pass https:", 2),
+            (r"node1\.example\.org", self.name, 1), (r"/etc/ssl/nodes\.pem", f"{certificate}/root", 1))
 
 
 class EncryptedCaddy(Encrypted, Caddy):
     def to_node(self, text, certificate, service):
         return self.replace(
-            text, (r"reverse_proxy 127\.0\.0\.1:\d+", f"reverse_proxy https://127.0.0.1:{service.port}", 1),
-            (r"transport http \{", "transport http {\n\t\t\ttls_server_name localhost\n"
-                                   f"\t\t\ttls_trusted_ca_certs {certificate}/root", 1))
+            super().to_node(text, certificate, service), (r"reverse_proxy ", "reverse_proxy https://", 1),
+            (r"#tls_server_name node1\.example\.org", f"tls_server_name {self.name}", 1),
+            (r"#tls_trusted_ca_certs \S+", f"tls_trusted_ca_certs {certificate}/root", 1))
 
 
 class EncryptedHaproxy(Encrypted, Haproxy):
     def to_node(self, text, certificate, service):
-        return self.replace(text, (r"(?m)server node1 .*$", (
-            f"server node1 127.0.0.1:{service.port} port {service.admin_port} ssl verify required "
-            f"ca-file {certificate}/root verifyhost localhost sni str(localhost) check-ssl "
-            f"crt {certificate}/client"), 2))
+        return self.replace(
+            text, (r"10\.0\.0\.11:8443", f"127.0.0.1:{service.port} port {service.admin_port}", 2),
+            (r"node1\.example\.org", self.name, 6), (r"/etc/haproxy/nodes\.pem", f"{certificate}/root", 4),
+            (r"/etc/haproxy/client\.pem", f"{certificate}/client", 4))
 
 
 @pytest.fixture(scope="module")
@@ -788,6 +783,18 @@ def test_a_proxy_reaches_a_node_over_tls(node, certificates, kind, tmp_path):
         proxy.kill()
         if (certificates / "kept").exists():
             (certificates / "kept").rename(certificates / "root")
+
+
+@pytest.mark.parametrize("kind", [EncryptedNginx, EncryptedCaddy, EncryptedHaproxy])
+def test_a_proxy_passes_nothing_to_a_node_of_another_name(node, certificates, kind, tmp_path):
+    proxy = type(kind.__name__, (kind,), {"name": "node2.example.org"})(tmp_path, certificates, node)
+    try:
+        proxy.start()
+        # HAProxy also says so before its first check.
+        assert eventually(lambda: proxy.ask("GET", f"/v1/events/{fresh('evt')}"), "it answers") in (502, 503)
+        assert eventually(lambda: proxy.ask("GET", "/v1/openapi.yaml"), "it still answers") in (502, 503)
+    finally:
+        proxy.kill()
 
 
 # ---- clients' certificates ----
