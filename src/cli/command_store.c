@@ -37,9 +37,34 @@ struct schema_change {
 	int (*move)(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,
 	            const struct schema_progress *progress, struct error *error);
 	const char *operation;
-	const char *what; /* name of the list in JSON */
+	const char *what;                       /* name of the list in JSON */
+	const char *(*kind)(struct slice name); /* NULL: none is printed */
 	const char *nothing, *done, *would;
 };
+
+/* Takes the first of the lines; false: there is none. */
+static bool take_name(struct slice *rest, struct slice *ret)
+{
+	const char *end = rest->size ? memchr(rest->data, '\n', rest->size) : NULL;
+	if (!end)
+		return false;
+	*ret = slice_make(rest->data, (size_t)(end - rest->data));
+	*rest = slice_make(end + 1, rest->size - ret->size - 1);
+	return true;
+}
+
+static void print_names(const struct schema_change *schema_change, const struct buf *names,
+                        bool applied)
+{
+	if (!names->size)
+		puts(schema_change->nothing);
+	else
+		puts(applied ? schema_change->done : schema_change->would);
+	for (struct slice name, rest = buf_slice(names); take_name(&rest, &name);) {
+		const char *kind = schema_change->kind ? schema_change->kind(name) : "";
+		printf(*kind ? "%.*s (%s)\n" : "%.*s%s\n", (int)name.size, name.data, kind);
+	}
+}
 
 /* Prints the result; `names` has one name per line. */
 static void print_result(const struct command_line *line, const struct schema_change *schema_change,
@@ -51,21 +76,22 @@ static void print_result(const struct command_line *line, const struct schema_ch
 	json_begin_object(&writer, NULL);
 	json_boolean(&writer, "applied", applied);
 	json_begin_array(&writer, schema_change->what);
-	for (const char *at = names->data; at && *at;) {
-		size_t size = strcspn(at, "\n");
-		json_slice(&writer, NULL, slice_make(at, size));
-		at += size + (at[size] == '\n');
-	}
+	for (struct slice name, rest = buf_slice(names); take_name(&rest, &name);)
+		json_slice(&writer, NULL, name);
 	json_end_array(&writer);
+	if (schema_change->kind) {
+		json_begin_array(&writer, "kinds");
+		for (struct slice name, rest = buf_slice(names); take_name(&rest, &name);)
+			json_text(&writer, NULL, schema_change->kind(name));
+		json_end_array(&writer);
+	}
 	json_end_object(&writer);
 	if (buf_check(&text))
 		return;
 	if (line->json)
 		puts(text.data);
-	else if (!names->size)
-		puts(schema_change->nothing);
 	else
-		printf("%s\n%s", applied ? schema_change->done : schema_change->would, names->data);
+		print_names(schema_change, names, applied);
 }
 
 /* Prints progress to standard error, so that standard output holds the result only. */
@@ -112,17 +138,24 @@ static int move(const struct command_line *line, const struct schema_change *sch
 
 int command_migrate(const struct command_line *line)
 {
-	static const struct schema_change steps = {store_migrate, "store migrate",
-	                                           "steps",       "The schema is up to date.",
-	                                           "Applied:",    "Would apply:"};
+	static const struct schema_change steps = {.move = store_migrate,
+	                                           .operation = "store migrate",
+	                                           .what = "steps",
+	                                           .kind = store_step_kind,
+	                                           .nothing = "The schema is up to date.",
+	                                           .done = "Applied:",
+	                                           .would = "Would apply:"};
 	return move(line, &steps);
 }
 
 int command_distribute(const struct command_line *line)
 {
-	static const struct schema_change distribution = {
-		store_distribute, "store distribute", "tables", "All tables are distributed.",
-		"Distributed:",   "Would distribute:"};
+	static const struct schema_change distribution = {.move = store_distribute,
+	                                                  .operation = "store distribute",
+	                                                  .what = "tables",
+	                                                  .nothing = "All tables are distributed.",
+	                                                  .done = "Distributed:",
+	                                                  .would = "Would distribute:"};
 	return move(line, &distribution);
 }
 

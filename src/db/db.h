@@ -223,12 +223,16 @@ int db_get_failure(const struct db_connection *connection, struct error *error) 
  * a retry from its start may succeed. */
 bool db_may_retry(const struct db_connection *connection);
 
-/* Checks that the schema is that of the last step. `create` brings an empty database to it.
- * ERR_REFUSED names the current step. */
+/* Checks that the schema is that of the last step, or a newer one that this program may use
+ * (schema.h). `create` brings an empty database to the last step. ERR_REFUSED names the current
+ * step. */
 int db_check_schema(struct db *db, bool create, struct error *error) MUST_CHECK;
-/* Applies all missing steps in one transaction of the writer; refuses an empty database. Appends
- * their names to `out`, one per line; `out` and `progress` may be NULL. If any step was applied,
- * runs `within` (NULL: none) after them in the same transaction. */
+/* Applies all missing steps in one transaction of the writer; refuses an empty database. If all of
+ * them are `rolling`, other programs may work meanwhile: locks are held and waited for no longer
+ * than half the commit timeout, and the steps are retried for half a minute. Else ERR_REFUSED while
+ * other programs use the database. Writes the names of the steps to `out`, one per line; `out` and
+ * `progress` may be NULL. If any step was applied, runs `within` (NULL: none) after them in the
+ * same transaction. */
 int db_migrate(struct db *db, bool dry_run, struct buf *out, const struct schema_progress *progress,
                int (*within)(struct db_connection *connection, void *context, struct error *error),
                void *context, struct error *error) MUST_CHECK;

@@ -8,6 +8,8 @@
 
 #include "db/db.h"
 
+#define DB_SCHEMA_NAME_SIZE 64
+
 struct db_driver {
 	const char *engine; /* for messages: "SQLite" */
 	bool shared;
@@ -23,8 +25,19 @@ struct db_driver {
 	int (*ready)(struct db *db, struct error *error);
 	/* Optional: not a server. */
 	int (*describe)(struct db_connection *reader, struct db_facts *ret, struct error *error);
-	/* Called by db_check_schema when the schema is that of the last step. Optional: no action. */
+	/* Called by db_check_schema when this program may use the schema. On a server, every connection
+	 * then holds a lock that excludes `stop` steps, and is refused after such a step. Optional: no
+	 * action. */
 	int (*schema_checked)(struct db *db, struct error *error);
+	/* Excludes all programs that use the database (schema_checked) until the end of the writer's
+	 * transaction. ERR_UNAVAILABLE: some are connected, and `from` gets their addresses. Optional:
+	 * no other program can use the database. */
+	int (*exclude_programs)(struct db_connection *writer, char *from, size_t from_size,
+	                        struct error *error);
+	/* Limits the next statement of db_run in the writer's transaction to what is left of half the
+	 * commit timeout after `spent_us`, and its waits for locks to less; negative: no limit. At the
+	 * limit this function and db_run return ERR_UNAVAILABLE. Optional: no effect. */
+	int (*limit_statements)(struct db_connection *writer, int64_t spent_us, struct error *error);
 	/* Optional: there are none. */
 	int (*count_replicas)(struct db *db, struct db_replicas *ret, struct error *error);
 	/* Optional: there are none. */
@@ -94,6 +107,11 @@ struct db_driver {
 	int (*restore_page_chain)(const struct db_options *options, const struct db_page_chain *chain,
 	                          const struct db_mark *mark, struct error *error);
 };
+
+/* Checks whether this program may use a database with these values of the rows "schema" and
+ * "schema_programs" (schema.h); empty: there is no such row. */
+int db_judge_schema(const struct db *db, const char *name, const char *programs,
+                    struct error *error) MUST_CHECK;
 
 extern const struct db_driver sqlite_driver;
 extern const struct db_driver postgres_driver;

@@ -1,6 +1,12 @@
 /* Database schema: numbered steps, each applied once and in order. The opener of a database passes
  * the steps of each engine. The first step creates a table settings(name, value), whose row
- * "schema" has the name of the last step applied. */
+ * "schema" has the name of the last step applied.
+ *
+ * A step is of one of two kinds. Programs that know the step before a `rolling` step, and every
+ * step back to the last `stop` step, continue to work on the database after it. A `stop` step
+ * excludes all programs that do not know it. The row "schema_programs" has the last `stop` step and
+ * the last step, separated by a space: an older program uses the database if it knows the first of
+ * them, and if the second is the value of "schema". */
 #ifndef DB_SCHEMA_H
 #define DB_SCHEMA_H
 
@@ -14,6 +20,7 @@ struct db_connection;
 struct schema_step {
 	const char *name;              /* "001-initial" */
 	const char *const *statements; /* without parameters; ended by NULL */
+	bool rolling;
 };
 /* Receiver of progress of a step that moves much data; called by the thread that applies the
  * step. */

@@ -135,6 +135,15 @@ const char *store_schema_name(void)
 	return store_schemas.sqlite.steps[store_schemas.sqlite.count - 1].name;
 }
 
+const char *store_step_kind(struct slice name)
+{
+	const struct schema *schema = &store_schemas.sqlite;
+	bool rolling = false;
+	for (unsigned i = 0; i < schema->count; i++)
+		rolling = rolling || (schema->steps[i].rolling && slice_is(name, schema->steps[i].name));
+	return rolling ? "rolling" : "stop";
+}
+
 int store_ready(struct store *store, struct error *error)
 {
 	return db_ready(store->db, error);

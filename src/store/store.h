@@ -24,14 +24,14 @@
 struct store;
 
 /* Opens a store. `create` creates the schema in an empty one; an existing schema must be current
- * (store_migrate). */
+ * (store_migrate), or newer by `rolling` steps only (db/schema.h). */
 int store_open(const struct db_options *options, struct store **ret_store, struct error *error)
 	MUST_CHECK;
 void store_close(struct store *store);
-/* Applies the missing steps of the schema, or with `dry_run` only lists them. Writes their names to
- * `out` (one per line) and into the arguments of `act` (store/audit/audit_log.h), which is recorded
- * with them. `progress` receives the progress of a long step. `act`, `out` and `progress` may be
- * NULL.
+/* Applies the missing steps of the schema (db_migrate), or with `dry_run` only lists them. Writes
+ * their names to `out` (one per line) and into the arguments of `act` (store/audit/audit_log.h),
+ * which is recorded with them. `progress` receives the progress of a long step. `act`, `out` and
+ * `progress` may be NULL.
  */
 struct act;
 int store_migrate(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,
@@ -44,6 +44,8 @@ int store_distribute(const struct db_options *options, bool dry_run, struct act 
 	MUST_CHECK;
 /* Returns the last schema step of this program, which an open store has as well. */
 const char *store_schema_name(void);
+/* Returns the kind of a schema step of this program: "rolling" or "stop". */
+const char *store_step_kind(struct slice name);
 /* Checks whether writes can be acknowledged. On ERR_UNAVAILABLE the reason is in error->cause. */
 int store_ready(struct store *store, struct error *error) MUST_CHECK;
 /* Reads a secret of the installation; *ret_found false: it does not exist. Writes nothing. */

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.both_stores
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema"
 STEPS = sorted(path.stem for path in (SCHEMA / "postgres").glob("*.sql"))
+KINDS = [(SCHEMA / "postgres" / f"{step}.sql").read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("-- Kind: ")
+         for step in STEPS]
 PROCESSES = 8
 
 
@@ -67,10 +69,13 @@ class Old:
         with contextlib.closing(sqlite3.connect(f"{self.directory}/constancia.db")) as connection:
             return connection.execute(sql).fetchone()[0]
 
+    def chosen(self):
+        return [f"--set=store.url={self.url}", "--set=tsa.url=embedded:",
+                f"--set=service.data_dir={self.directory}", "--set=store.require_replicas=0"]
+
     def spawn(self, *words):
         return subprocess.Popen(
-            [BINARY, *words, "--json", f"--set=store.url={self.url}", "--set=tsa.url=embedded:",
-             f"--set=service.data_dir={self.directory}", "--set=store.require_replicas=0"],
+            [BINARY, *words, "--json", *self.chosen()],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment())
 
     def run(self, *words):
@@ -88,7 +93,7 @@ def test_a_dry_run_tells_the_steps_and_takes_none(old):
     assert STEPS[1:], "there is something to do"
     for words in (("migrate",), ("store", "migrate")):
         code, out, err = old.run(*words, "--dry-run")
-        assert (code, json.loads(out)) == (0, {"applied": False, "steps": STEPS[1:]}), err
+        assert (code, json.loads(out)) == (0, {"applied": False, "steps": STEPS[1:], "kinds": KINDS[1:]}), err
     assert old.schema() == STEPS[0]
 
 
@@ -127,7 +132,7 @@ def test_many_move_it_at_once_and_each_step_is_taken_once(old):
     (act,) = json.loads(out)["data"]
     assert (act["operation"], act["arguments"]) == ("store migrate", {"steps": STEPS[1:]}), "on record with it"
     code, out, err = old.run("migrate")
-    assert (code, json.loads(out)) == (0, {"applied": False, "steps": []}), err
+    assert (code, json.loads(out)) == (0, {"applied": False, "steps": [], "kinds": []}), err
     code, _, err = old.run("init")
     assert code == 0, err
     code, out, err = old.run("audit", "list", "--installation")
@@ -197,6 +202,32 @@ def test_a_newer_store_is_refused_by_an_older_program(old):
         assert code not in (0, None) and "999-later" in err and "newer version" in err, (words, err)
         assert "store migrate" not in err
     assert old.schema() == "999-later"
+
+
+@pytest.mark.parametrize("kind", ["rolling", "stop"])
+def test_a_store_that_is_newer_by_rolling_steps_alone_is_used(cluster, tmp_path, kind):
+    """A program with another step made it (tests/support/schema)."""
+    for engine in ("sqlite", "postgres"):
+        (tmp_path / engine).mkdir()
+        newer = Old(engine, cluster, tmp_path / engine)
+        done = subprocess.run(
+            [pathlib.Path(BINARY).with_name(f"constancia-{kind}"), "store", "migrate", *newer.chosen()],
+            capture_output=True, text=True, env=clean_environment(), check=False)
+        assert done.returncode == 0 and f"900-{kind} ({kind})" in done.stdout, done.stderr
+        code, _, err = newer.run("init")
+        if kind == "stop":
+            assert code == 1 and "900-stop" in err and "newer version" in err, err
+            continue
+        assert code == 0, err
+        code, out, err = newer.run("store", "check")
+        assert code == 0 and json.loads(out)["valid"] is True, err
+        code, out, err = newer.run("migrate")
+        assert (code, json.loads(out)) == (0, {"applied": False, "steps": [], "kinds": []}), err
+        assert newer.schema() == "900-rolling", "it stays as it is"
+        # The mark of an unknown step, by a program that says nothing about older ones.
+        newer.change("UPDATE settings SET value = '999-later' WHERE name = 'schema';")
+        code, _, err = newer.run("store", "check")
+        assert code == 1 and "999-later" in err and "newer version" in err, err
 
 
 def test_a_program_of_before_seals_no_more_once_the_store_is_moved(cluster, tmp_path):

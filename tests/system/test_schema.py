@@ -4,6 +4,8 @@ fit to be distributed by account with the statements of docs/operate/sharding.md
 import pathlib
 import re
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -77,6 +79,62 @@ def test_both_have_the_same_tables_and_columns(sqlite, postgresql):
         assert column in postgresql[table]
     for table, column in ONLY_SQLITE_COLUMNS:
         assert column in sqlite[table]
+
+
+# ---- kinds of steps ----
+
+GOOD = """-- Kind: rolling
+CREATE TABLE facts (account BIGINT NOT NULL, fact TEXT NOT NULL DEFAULT '');
+CREATE UNIQUE INDEX facts_once ON facts(account, fact) WHERE fact <> '';
+ALTER TABLE accounts ADD COLUMN later BIGINT; -- NULL: unknown
+ALTER TABLE accounts ADD COLUMN more TEXT COLLATE "C" NOT NULL DEFAULT 'none';
+SELECT 1;
+"""
+
+
+def embedded(place, sqlite, postgres):
+    """The exit code of embed.py for one step, and what it prints."""
+    for engine, text in (("sqlite", sqlite), ("postgres", postgres)):
+        (place / engine).mkdir(exist_ok=True)
+        (place / engine / "001-step.sql").write_text(text, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-B", SCHEMA / "embed.py", place / "out.c", place / "out.d", place],
+                          capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def test_a_rolling_step_may_add_what_older_programs_ignore(tmp_path):
+    assert embedded(tmp_path, GOOD, GOOD) == (0, "")
+
+
+@pytest.mark.parametrize("statement", [
+    "CREATE INDEX accounts_by_name ON accounts(name)",
+    "CREATE INDEX CONCURRENTLY accounts_by_name ON accounts(name)",
+    "CREATE TABLE facts (account BIGINT REFERENCES accounts)",
+    "CREATE VIEW facts AS SELECT 1",
+    "ALTER TABLE accounts ADD COLUMN later BIGINT NOT NULL",
+    "ALTER TABLE accounts ADD COLUMN later BIGINT DEFAULT random()",
+    "ALTER TABLE accounts ADD COLUMN later BIGINT CHECK (later > 0)",
+    "ALTER TABLE accounts ADD COLUMN later BIGINT UNIQUE",
+    "ALTER TABLE accounts DROP COLUMN name",
+    "ALTER TABLE accounts ALTER COLUMN name DROP NOT NULL",
+    "DROP TABLE facts",
+    "UPDATE accounts SET name = ''",
+    "INSERT INTO settings VALUES ('a', 'b')",
+])
+def test_a_rolling_step_must_not_do_what_they_notice_or_wait_for(tmp_path, statement):
+    bad = f"-- Kind: rolling\n{statement};\n"
+    for engines in ((bad, GOOD), (GOOD, bad)):
+        code, words = embedded(tmp_path, *engines)
+        assert code == 1 and statement in words, words
+    assert embedded(tmp_path, bad.replace("rolling", "stop"), bad.replace("rolling", "stop")) == (0, "")
+
+
+def test_each_step_names_its_kind_the_same_for_both_engines(tmp_path):
+    for engines in (("SELECT 1;", GOOD), ("-- Kind: any\nSELECT 1;", GOOD), ("-- Why.\n" + GOOD, GOOD)):
+        code, words = embedded(tmp_path, *engines)
+        assert code == 1 and "the first line must be" in words, words
+    code, words = embedded(tmp_path, GOOD, "-- Kind: stop\nSELECT 1;\n")
+    assert code == 1 and "different kinds" in words, words
 
 
 # ---- distribution ----

@@ -173,8 +173,9 @@ def test_the_store_is_refused_until_it_is_moved(old):
     for done in old.refusals.values():
         assert done.returncode not in (0, None)
         assert "constancia store migrate" in done.stderr and old.made.schema in done.stderr, done.stderr
-    assert old.planned == {"applied": False, "steps": old.steps} and old.between == old.made.schema
-    assert old.taken == {"applied": True, "steps": old.steps} and old.schema() == STEPS[-1]
+    due = {"steps": old.steps, "kinds": ["stop"] * len(old.steps)}
+    assert old.planned == {"applied": False, **due} and old.between == old.made.schema
+    assert old.taken == {"applied": True, **due} and old.schema() == STEPS[-1]
 
 
 def test_everything_in_it_is_proven(old):

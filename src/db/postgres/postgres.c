@@ -208,6 +208,7 @@ void pg_begin_transaction(struct pg_connection *connection)
 	const struct pg_db *db = pg_db(connection->base.db);
 	assert(!connection->in_transaction);
 	connection->in_transaction = true;
+	connection->limited = false;
 	pg_send_text(connection, NULL,
 	             connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	                                          : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
@@ -333,6 +334,15 @@ static int commit(struct db_connection *base, struct error *error)
 	return pg_unknown_outcome(connection, error);
 }
 
+/* lock_not_available, query_canceled, deadlock_detected */
+static bool is_at_limit(const struct pg_connection *connection, const PGresult *result)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	return connection->limited && state &&
+	       (strcmp(state, "55P03") == 0 || strcmp(state, "57014") == 0 ||
+	        strcmp(state, "40P01") == 0);
+}
+
 /* Several statements in one string need the simple protocol, which has no pipeline. */
 int pg_run(struct db_connection *base, const char *sql, struct error *error)
 {
@@ -347,11 +357,69 @@ int pg_run(struct db_connection *base, const char *sql, struct error *error)
 	PQsetnonblocking(connection->pg, 0);
 	PGresult *result = PQexec(connection->pg, sql);
 	if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
-		pg_fail(connection, ERR_REFUSED, "%s", PQresultErrorMessage(result));
+		pg_fail(connection, is_at_limit(connection, result) ? ERR_UNAVAILABLE : ERR_REFUSED, "%s",
+		        PQresultErrorMessage(result));
 	PQclear(result);
 	if (PQenterPipelineMode(connection->pg) != 1 || PQsetnonblocking(connection->pg, 1) != 0)
 		pg_fail(connection, ERR_INTERNAL, "the pipeline cannot be restarted");
 	return db_report(base, error);
+}
+
+/* ---- migration ---- */
+
+#define LOCK_WAIT_MAX_MS 500 /* below deadlock_timeout, so that no other transaction is aborted */
+
+/* Connections from before hold no lock; pg_connect replaces them. */
+int pg_schema_checked(struct db *base, struct error *error)
+{
+	pg_db(base)->guards_schema = true;
+	return OK;
+}
+
+static const char lock_schema[] =
+	"SELECT pg_try_advisory_xact_lock(" PG_SCHEMA_LOCK ")::int::bigint";
+static const char holders_query[] =
+	"SELECT COALESCE(string_agg(DISTINCT COALESCE(host(a.client_addr), 'the server''s machine'), ', '), '')"
+	" FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid"
+	" WHERE a.datname = current_database() AND l.pid <> pg_backend_pid()"
+	" AND l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
+	" AND l.classid::bigint = " PG_SCHEMA_LOCK " >> 32"
+	" AND l.objid::bigint = " PG_SCHEMA_LOCK " & 4294967295";
+
+int pg_exclude_programs(struct db_connection *writer, char *from, size_t from_size,
+                        struct error *error)
+{
+	*from = '\0';
+	struct db_query *query = pg_make_query(writer, lock_schema, false);
+	bool excluded = pg_step(query) && pg_integer(query, 0);
+	int result = pg_end(query, error);
+	if (result || excluded)
+		return result;
+	query = pg_make_query(writer, holders_query, false);
+	if (pg_step(query)) {
+		struct slice text = pg_text(query, 0);
+		snprintf(from, from_size, "%.*s", (int)text.size, text.data);
+	}
+	result = pg_end(query, error);
+	return result ? result : ERR_UNAVAILABLE;
+}
+
+int pg_limit_statements(struct db_connection *writer, int64_t spent_us, struct error *error)
+{
+	struct pg_connection *connection = pg_connection(writer);
+	int64_t timeout_ms = pg_db(writer->db)->commit_timeout_us / 1000;
+	int64_t left_ms = timeout_ms / 2 - spent_us / 1000;
+	bool limited = spent_us >= 0;
+	if (limited && left_ms <= 0)
+		pg_fail(connection, ERR_UNAVAILABLE, "the steps hold locks for too long");
+	if (writer->failure)
+		return db_report(writer, error);
+	int64_t wait_ms = left_ms < LOCK_WAIT_MAX_MS ? left_ms : LOCK_WAIT_MAX_MS;
+	char sql[128];
+	snprintf(sql, sizeof sql, "SET LOCAL lock_timeout = %lld; SET LOCAL statement_timeout = %lld",
+	         (long long)(limited ? wait_ms : timeout_ms), (long long)(limited ? left_ms : 0));
+	connection->limited = limited;
+	return pg_run(writer, sql, error);
 }
 
 /* ---- state ---- */

@@ -61,11 +61,14 @@ struct pg_connection {
 	bool in_transaction;
 	bool commit_warned; /* the server warned that a commit may not be replicated */
 	bool committed;
-	char host[96], port[8]; /* of a server other than that of the address; empty: none */
-	int64_t variant;        /* selects the text of its statements (rewrite); 0: as written */
-	int64_t limbo_since_us; /* start of a commit that is still pending; 0: none */
-	int64_t retry_at_us;    /* no attempt to connect before */
-	int64_t wait_limit_us;  /* longest wait for a result of this holder; 0: that of its use */
+	bool limited;                  /* db_driver's limit_statements */
+	bool holds_schema;             /* PG_SCHEMA_LOCK, shared */
+	char host[96], port[8];        /* of a server other than that of the address; empty: none */
+	int64_t variant;               /* selects the text of its statements (rewrite); 0: as written */
+	int64_t limbo_since_us;        /* start of a commit that is still pending; 0: none */
+	int64_t retry_at_us;           /* no attempt to connect before */
+	char refusal[ERROR_CAUSE_MAX]; /* why the schema was refused by the last; empty: it was not */
+	int64_t wait_limit_us; /* longest wait for a result of this holder; 0: that of its use */
 	struct pg_waiting waiting[WAITING_MAX];
 	size_t waiting_first, waiting_count;
 	/* Parameters of the query being bound. */
@@ -110,6 +113,7 @@ struct pg_db {
 	int fetched_max;          /* rows of a long result per fetch; at most FETCHED_MAX */
 	size_t waiting_max;       /* statements in transit after which all results are collected */
 	int64_t commit_timeout_us;
+	bool guards_schema;                                  /* each connection holds PG_SCHEMA_LOCK */
 	int64_t statement_wait_us[PG_USES];                  /* longest wait for a result, by use */
 	char transaction_settings[PG_USES][PG_SETTINGS_MAX]; /* statements, by use */
 	/* The server's clock minus one of ours; 0: unknown. */
@@ -186,6 +190,14 @@ void pg_roll_back(struct pg_connection *connection);
  * change. */
 #define PG_WRITER_LOCK "4841921623071"
 extern const char pg_lock_writer[];
+/* Each connection of a program that uses the schema holds this lock, shared, and a `stop` step
+ * takes it exclusively: an arbitrary number, which must never change. */
+#define PG_SCHEMA_LOCK "4841921623073"
+int pg_schema_checked(struct db *base, struct error *error) MUST_CHECK;
+int pg_exclude_programs(struct db_connection *writer, char *from, size_t from_size,
+                        struct error *error) MUST_CHECK;
+int pg_limit_statements(struct db_connection *writer, int64_t spent_us, struct error *error)
+	MUST_CHECK;
 
 /* ---- postgres_link.c: a connection to the server ---- */
 
@@ -291,12 +303,14 @@ int pg_describe(struct db_connection *reader, struct db_facts *ret, struct error
 	.engine = "PostgreSQL", .shared = true, .check_url = pg_check_url, .close = pg_close,          \
 	.registrar_count = pg_registrar_count, .promise = pg_promise, .now_us = pg_now_us,             \
 	.latest_now_us = pg_latest_now_us, .ready = pg_ready, .describe = pg_describe,                 \
-	.count_replicas = pg_count_replicas, .await_writes = pg_await_writes,                          \
-	.take_writer = pg_take_writer, .take_local = pg_take_local, .take_reader = pg_take_reader,     \
-	.rollback = pg_roll_back_base, .query = pg_make_query, .bind_integer = pg_bind_integer,        \
-	.bind_text = pg_bind_text, .bind_blob = pg_bind_blob, .bind_null = pg_bind_null,               \
-	.bind_array = pg_bind_array, .send = pg_send, .step = pg_step, .execute = pg_execute,          \
-	.end = pg_end, .integer = pg_integer, .is_null = pg_is_null, .text = pg_text, .blob = pg_blob, \
+	.schema_checked = pg_schema_checked, .exclude_programs = pg_exclude_programs,                  \
+	.limit_statements = pg_limit_statements, .count_replicas = pg_count_replicas,                  \
+	.await_writes = pg_await_writes, .take_writer = pg_take_writer, .take_local = pg_take_local,   \
+	.take_reader = pg_take_reader, .rollback = pg_roll_back_base, .query = pg_make_query,          \
+	.bind_integer = pg_bind_integer, .bind_text = pg_bind_text, .bind_blob = pg_bind_blob,         \
+	.bind_null = pg_bind_null, .bind_array = pg_bind_array, .send = pg_send, .step = pg_step,      \
+	.execute = pg_execute, .end = pg_end, .integer = pg_integer, .is_null = pg_is_null,            \
+	.text = pg_text, .blob = pg_blob,                                                              \
 	.table_query = "SELECT count(*) FROM information_schema.tables "                               \
 				   "WHERE table_schema = current_schema() AND table_name = $1",                    \
 	.backup_name = "constancia.pgdump", .backup = pg_backup, .vacant = pg_vacant,                  \

@@ -228,12 +228,60 @@ static bool set_up(struct pg_connection *connection)
 	       PQsetnonblocking(connection->pg, 1) == 0;
 }
 
-/* Also checks whether the server has closed the connection since. The first call may read the
- * server's last message, the second the end of the stream. */
+static const char lock_schema[] = "SELECT pg_try_advisory_lock_shared(" PG_SCHEMA_LOCK ")";
+static const char read_schema[] =
+	"SELECT max(value) FILTER (WHERE name = 'schema'),"
+	" max(value) FILTER (WHERE name = 'schema_programs') FROM settings";
+
+static bool is_true(PGresult *row)
+{
+	return PQresultStatus(row) == PGRES_TUPLES_OK && strcmp(PQgetvalue(row, 0, 0), "t") == 0;
+}
+
+/* Direct connections to shard servers depend on one to the coordinator. */
+static bool must_hold_schema(const struct pg_connection *connection)
+{
+	return pg_db(connection->base.db)->guards_schema && !*connection->host;
+}
+
+static void set_refusal(struct pg_connection *connection, const char *why)
+{
+	snprintf(connection->refusal, sizeof connection->refusal, "postgresql: %s", why);
+}
+
+/* Locks the schema, then checks it: in this order, and in separate transactions, so that no step
+ * is missed. The lock ends with the connection. */
+static int hold_schema(struct pg_connection *connection, struct error *error)
+{
+	if (!must_hold_schema(connection))
+		return OK;
+	PGresult *lock = query_with_deadline(connection->pg, lock_schema);
+	PGresult *row = is_true(lock) ? query_with_deadline(connection->pg, read_schema) : NULL;
+	struct error cause = {0};
+	int result = ERR_UNAVAILABLE;
+	if (!row && PQresultStatus(lock) == PGRES_TUPLES_OK)
+		set_refusal(connection, "the store is being migrated");
+	else if (PQresultStatus(row) != PGRES_TUPLES_OK)
+		set_refusal(connection, PQerrorMessage(connection->pg));
+	else if (db_judge_schema(connection->base.db, PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 1),
+	                         &cause))
+		set_refusal(connection, error_message(&cause, LANGUAGE_ENGLISH));
+	else
+		result = OK;
+	PQclear(lock);
+	PQclear(row);
+	connection->holds_schema = !result;
+	return result ? error_cause(error, result, "%s", connection->refusal) : OK;
+}
+
+/* Also checks whether the server has closed the connection since, and whether it was made after the
+ * schema was checked. The first call may read the server's last message, the second the end of the
+ * stream. */
 static bool is_usable(struct pg_connection *connection)
 {
-	return connection->pg && PQconsumeInput(connection->pg) == 1 &&
-	       PQconsumeInput(connection->pg) == 1 && PQstatus(connection->pg) == CONNECTION_OK;
+	return connection->pg && connection->holds_schema == must_hold_schema(connection) &&
+	       PQconsumeInput(connection->pg) == 1 && PQconsumeInput(connection->pg) == 1 &&
+	       PQstatus(connection->pg) == CONNECTION_OK;
 }
 
 /* Returns whether a pending commit is over. Everything sent ends with one sync; results of earlier
@@ -278,7 +326,9 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 		return OK;
 	pg_disconnect(connection);
 	if (clock_monotonic_us() < connection->retry_at_us)
-		return error_cause(error, ERR_UNAVAILABLE, "postgresql: the server was unreachable");
+		return error_cause(error, ERR_UNAVAILABLE, "%s",
+		                   *connection->refusal ? connection->refusal
+		                                        : "postgresql: the server was unreachable");
 	/* Options of the address override the entries before it. */
 	const char *keywords[] = {"target_session_attrs",
 	                          "connect_timeout",
@@ -296,14 +346,18 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 		"read-write",     "3", "5000", "3", "1", "3", "constancia", db->url, connection->host,
 		connection->port, "",  NULL};
 	int64_t began_us = clock_monotonic_us();
+	*connection->refusal = '\0';
 	connection->pg = PQconnectdbParams(keywords, values, 1);
-	if (connection->pg && PQstatus(connection->pg) == CONNECTION_OK) {
+	bool connected = connection->pg && PQstatus(connection->pg) == CONNECTION_OK;
+	int result = connected ? hold_schema(connection, error) : OK;
+	if (connected && !result) {
 		PQsetNoticeReceiver(connection->pg, take_notice, connection);
 		if (set_up(connection))
 			return OK;
 	}
-	error_cause(error, ERR_UNAVAILABLE, "postgresql: %s",
-	            connection->pg ? PQerrorMessage(connection->pg) : "out of memory");
+	if (!result)
+		error_cause(error, ERR_UNAVAILABLE, "postgresql: %s",
+		            connection->pg ? PQerrorMessage(connection->pg) : "out of memory");
 	pg_disconnect(connection);
 	/* A long wait for one server delays transactions on other servers. */
 	int64_t now_us = clock_monotonic_us();
@@ -317,7 +371,7 @@ void pg_disconnect(struct pg_connection *connection)
 	pg_forget_queries(connection);
 	PQfinish(connection->pg);
 	connection->pg = NULL;
-	connection->in_transaction = false;
+	connection->in_transaction = connection->limited = connection->holds_schema = false;
 	connection->limbo_since_us = 0;
 	connection->waiting_first = connection->waiting_count = 0;
 }

@@ -1,3 +1,4 @@
+-- Kind: stop
 -- The schema of step 001 for PostgreSQL. It has the tables and columns of SQLite, with these differences:
 -- - the account is the first column of every primary key, so that all tables can be distributed by
 --   it. No constraint is unique over several accounts: public identifiers are random and only

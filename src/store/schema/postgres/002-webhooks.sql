@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Webhook endpoints and the notices delivered to them.
 CREATE TABLE webhook_endpoints (
 	account BIGINT NOT NULL,

@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Signing certificates of reports and archives, with their periods of use. Global; rows are never
 -- deleted.
 CREATE TABLE signers (

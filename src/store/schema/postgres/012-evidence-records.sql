@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Evidence records (RFC 4998): timestamps over many objects at a time, renewed before their
 -- certificates expire. Issued files are never changed. Only rows of the queue are deleted; a record is
 -- assembled from these rows on request.

@@ -1,3 +1,4 @@
+-- Kind: stop
 -- The Idempotency-Key of the request for a certification: a repeated request returns this
 -- certification. It is removed when it expires.
 ALTER TABLE certifications ADD COLUMN idempotency_key TEXT COLLATE "C";

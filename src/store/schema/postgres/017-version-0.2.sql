@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Version 0.2.
 
 -- Totals of each key by UTC day. The transactions that they count maintain them, so that nothing has to read events to

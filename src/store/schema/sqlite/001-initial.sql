@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Every row belongs to an account, the first column of its primary key, except in a few global
 -- tables: settings, api_keys (found by digest), seal_rounds (one timestamp for the chains
 -- of all accounts), leases and certification_numbers. Accounts, channels, chains and keys have small numbers,

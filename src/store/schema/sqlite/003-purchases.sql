@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Billing of accounts, packs on sale, purchases, payments at the provider, and automatic top-ups.
 -- Amounts are in minor units (cents, pence).
 

@@ -1,3 +1,4 @@
+-- Kind: stop
 -- The outbox of e-mails to account owners, sent by the mailer.
 CREATE TABLE mails (
 	account BIGINT NOT NULL,

@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Rollbacks that an operator accepted, and the secrets of download links. Both are global.
 
 CREATE TABLE rollbacks (

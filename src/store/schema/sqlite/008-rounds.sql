@@ -1,3 +1,4 @@
+-- Kind: stop
 -- A round is written in blocks of at most 1,024 segments: first the blocks, with the number of the
 -- next round, then the round with its timestamp. Until then the blocks are staged and their events
 -- pending. A segment's path is computed from its block and the roots of the blocks; only segments of

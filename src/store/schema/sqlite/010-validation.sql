@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Validation data of round timestamps that is not inside their tokens: issuer certificates and
 -- revocation information. Both tables are global; rows are only inserted.
 CREATE TABLE validation_objects (

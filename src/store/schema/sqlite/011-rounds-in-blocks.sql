@@ -1,2 +1,3 @@
+-- Kind: stop
 -- On PostgreSQL this step prevents older nodes that still run from writing rounds. Here one process
 -- has the file, and an older version refuses the schema.

@@ -1,3 +1,4 @@
+-- Kind: stop
 -- Root certificates of all timestamps, also of former authorities, which a verifier has to trust.
 -- Global; rows are only inserted.
 CREATE TABLE timestamp_roots (
