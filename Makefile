@@ -1,8 +1,8 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all everything install deb sbom package-test run test test-all histories sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format source-map clean
+.PHONY: all everything install deb sbom package-test release run test test-all histories sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format source-map clean
 
 # The groups of scripts/packages.txt that a target needs are its prerequisites, deps-GROUP.
-deps := deps-run deps-test deps-analysis deps-package deps-conformance
+deps := deps-run deps-test deps-analysis deps-package deps-release deps-conformance
 .PHONY: $(deps)
 
 # The programs. Of a tree without build/ the first build is a quick one (meson_options.txt: joined); ccache is used
@@ -46,6 +46,12 @@ sbom: deps-run all
 package-test: deps-conformance everything
 	@tests/package/run build
 
+# Everything that a release consists of, in build-release/: make release KEY=FINGERPRINT (or UNSIGNED=1, for tests)
+# [OUTPUT=DIR] [WORK=DIR] [PARTS=source,packages,clients,image,repository]. scripts/release --help describes it.
+release: deps-release
+	@scripts/release $(if $(KEY),--key $(KEY)) $(if $(UNSIGNED),--unsigned) $(if $(OUTPUT),--output $(OUTPUT)) \
+		$(if $(WORK),--work $(WORK)) $(if $(PARTS),--parts $(PARTS))
+
 # A complete service with a tour of it, until Ctrl-C.
 run: deps-run all
 	@scripts/run
@@ -80,6 +86,7 @@ conformance: deps-conformance everything
 	@scripts/analyze build paths
 	@tests/conformance/run build
 	@tests/package/run build
+	@tests/package/release build
 	@tests/package/first_minute
 	@tests/conformance/debian13 build
 	@tests/conformance/clang build

@@ -1,0 +1,355 @@
+"""What `make release` refuses, its source and checksums, and the tree of packages for apt as apt reads it: a changed
+file, another key and an expired index are refused. tests/package/release builds everything."""
+
+import contextlib
+import functools
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import threading
+
+import pytest
+
+pytestmark = pytest.mark.sqlite
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMITTED = 1700000000  # the time of the commit
+FILES = ["meson.build", "debian", "scripts/release", "scripts/apt-repository", "tests/support/roots.sh"]
+CONTROL = """Package: constancia
+Version: {version}
+Architecture: amd64
+Maintainer: Tests <tests@constancia.invalid>
+Description: stands for the package
+"""
+
+
+def run(*words, code=0, **options):
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=120, check=False, **options)
+    assert done.returncode == code, (words, done.returncode, done.stdout)
+    return done.stdout
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs():
+    missing = [name for name in ("git", "gpg", "apt-ftparchive", "apt-get", "xz") if not shutil.which(name)]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+
+
+@pytest.fixture(scope="module")
+def keys():
+    """Fingerprints of two keys, and the environment in which gpg finds them. The path of a socket has to be short."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:
+        environment = {**os.environ, "GNUPGHOME": home}
+        for name in ("first", "second"):
+            run("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key",
+                f"{name} <{name}@constancia.invalid>", "ed25519", "sign", "never", env=environment)
+        listed = run("gpg", "--batch", "--list-keys", "--with-colons", env=environment).splitlines()
+        yield [line.split(":")[9] for line in listed if line.startswith("fpr:")], environment
+        subprocess.run(["gpgconf", "--kill", "all"], env=environment, check=False, stdout=subprocess.DEVNULL)
+
+
+class Tree:
+    """A small project of its own, in git, that releases itself."""
+
+    def __init__(self, place):
+        self.place, self.output = place, place.parent / "output"
+        for name in FILES:
+            source, target = ROOT / name, place / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+        (place / ".gitignore").write_text("ignored\n")
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.commit("first")
+
+    def git(self, *words):
+        environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+        for who in ("AUTHOR", "COMMITTER"):
+            environment |= {f"GIT_{who}_NAME": "Tests", f"GIT_{who}_EMAIL": "tests@constancia.invalid",
+                            f"GIT_{who}_DATE": f"{COMMITTED} +0000"}
+        return run("git", "-C", self.place, *words, env=environment)
+
+    def commit(self, why):
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", why)
+
+    def release(self, *words, code=0, output=None, **environment):
+        return run(self.place / "scripts/release", "--output", output or self.output, *words, code=code,
+                   env={**os.environ, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory",
+                        "GIT_CONFIG_VALUE_0": "*", **environment})
+
+    def source(self, *words, **options):
+        return self.release("--parts", "source", *words, **options)
+
+
+@pytest.fixture(name="tree")
+def new_tree(tmp_path):
+    return Tree(tmp_path / "tree")
+
+
+def files(place):
+    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def test_wrong_usage_is_refused(tree):
+    assert "--key FINGERPRINT or --unsigned is required" in tree.release(code=2)
+    assert "exclude each other" in tree.release("--unsigned", "--key", "A" * 40, code=2)
+    assert "40 hexadecimal digits, got 'me@example.org'" in tree.release("--key", "me@example.org", code=2)
+    assert "no part 'everything'" in tree.release("--unsigned", "--parts", "everything", code=2)
+    assert "no option --publish" in tree.release("--unsigned", "--publish", code=2)
+    assert "--key needs a value" in tree.release("--key", code=2)
+    assert "no release" in tree.source("--unsigned", "--reuse", tree.place, code=2)
+    assert "--dirty" in tree.release("--help")
+    assert not tree.output.exists()
+
+
+def test_only_an_earlier_release_is_replaced(tree):
+    tree.output.mkdir()
+    (tree.output / "letter").write_text("kept")
+    assert "is not replaced" in tree.source("--unsigned", code=2)
+    assert files(tree.output) == {"letter": b"kept"}
+    (tree.output / "letter").unlink()
+    tree.source("--unsigned")
+    (tree.output / "stale").write_text("of an earlier one")
+    tree.source("--unsigned")
+    assert "stale" not in files(tree.output)
+
+
+def test_only_what_is_committed_is_released(tree):
+    (tree.place / "new.c").write_text("int new;\n")
+    (tree.place / "ignored").write_text("not in git\n")
+    told = tree.source("--unsigned", code=1)
+    assert "?? new.c" in told and "not committed" in told and not tree.output.exists()
+    before = tree.git("status", "--porcelain")
+    tree.source("--unsigned", "--dirty")
+    assert tree.git("status", "--porcelain") == before, "the index of the working tree stays"
+    about = json.loads((tree.output / "release.json").read_text())
+    assert about["modified"] and about["commit"] == tree.git("rev-parse", "HEAD").strip()
+    assert "new.c" in names_in(tree) and "ignored" not in names_in(tree)
+
+
+def names_in(tree):
+    with tarfile.open(next(tree.output.glob("*.tar.gz"))) as archive:
+        return {member.name.partition("/")[2] for member in archive}
+
+
+def test_versions_and_tags_agree(tree):
+    changelog, build = tree.place / "debian/changelog", tree.place / "meson.build"
+    build.write_text(re.sub(r"version: '.*'", "version: '1.2.3'", build.read_text(), count=1))
+    tree.commit("a version in one place")
+    assert "meson.build has version 1.2.3, debian/changelog " in tree.source("--unsigned", code=1)
+    changelog.write_text(re.sub(r"\(.*\) \w+", "(1.2.3) trixie", changelog.read_text(), count=1))
+    tree.commit("and in the other")
+    tree.git("tag", "v1.2.3")
+    tree.source("--unsigned")
+    assert (tree.output / "constancia-1.2.3.tar.gz").exists()
+    tree.git("commit", "--quiet", "--allow-empty", "--message", "a later commit")
+    assert "the tag v1.2.3 is on another commit" in tree.source("--unsigned", code=1)
+
+
+def test_two_runs_give_the_same_bytes(tree, tmp_path):
+    tree.source("--unsigned")
+    again = tmp_path / "again"
+    for path in tree.place.rglob("*"):
+        if ".git" not in path.parts and path.is_file():
+            os.utime(path, (1, 1))
+    run("sh", "-c", 'umask 077; exec "$@"', "sh", tree.place / "scripts/release", "--unsigned", "--parts", "source",
+        "--output", again, env={**os.environ, "TZ": "Pacific/Kiritimati", "LANG": "C", "GIT_CONFIG_COUNT": "1",
+                                "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"})
+    assert files(tree.output) == files(again)
+    with tarfile.open(next(again.glob("*.tar.gz"))) as archive:
+        assert {member.mtime for member in archive} == {COMMITTED}
+        assert {member.mode & 0o022 for member in archive} == {0}
+    assert json.loads((again / "release.json").read_text())["source_date_epoch"] == COMMITTED
+
+
+def test_checksums_cover_everything_and_are_signed(tree, keys):
+    (key, _), environment = keys
+    tree.source("--key", key, GNUPGHOME=environment["GNUPGHOME"])
+    listed = dict(reversed(line.split("  ")) for line in (tree.output / "SHA256SUMS").read_text().splitlines())
+    found = files(tree.output)
+    assert set(listed) == set(found) - {"SHA256SUMS", "SHA256SUMS.asc"}
+    assert all(hashlib.sha256(found[name]).hexdigest() == digest for name, digest in listed.items())
+    run("gpg", "--batch", "--verify", tree.output / "SHA256SUMS.asc", tree.output / "SHA256SUMS", env=environment)
+    with open(tree.output / "release.json", "a", encoding="utf-8") as file:
+        file.write(" ")
+    assert "release.json: FAILED" in run("sha256sum", "--check", "SHA256SUMS", code=1, cwd=tree.output,
+                                         env={**os.environ, "LC_ALL": "C"})
+
+
+def test_a_key_that_cannot_sign_is_found_first(tree, keys):
+    told = tree.source("--key", "0123456789" * 4, code=1, GNUPGHOME=keys[1]["GNUPGHOME"])
+    assert "gpg cannot sign with 0123456789" in told and not tree.output.exists()
+
+
+# ---- the tree for apt ----
+
+class Pool:
+    """Packages of two releases of Debian, and an HTTP server of their tree."""
+
+    def __init__(self, place, environment):
+        self.place, self.environment = place, environment
+        for suite, number in (("bookworm", 12), ("trixie", 13)):
+            self.add(suite, f"1.0.0+deb{number}")
+        self.index = functools.partial(run, ROOT / "scripts/apt-repository", place, env=environment)
+
+    def add(self, suite, version):
+        with tempfile.TemporaryDirectory() as tree:
+            control = pathlib.Path(tree, "DEBIAN/control")
+            control.parent.mkdir()
+            control.parent.chmod(0o755)
+            control.write_text(CONTROL.format(version=version))
+            path = self.place / f"pool/{suite}/constancia/constancia_{version}_amd64.deb"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            run("dpkg-deb", "--root-owner-group", "--build", tree, path)
+        return path
+
+    def export(self, key):
+        return run("gpg", "--batch", "--armor", "--export", key, env=self.environment)
+
+
+class Client:
+    """apt with directories of its own."""
+
+    def __init__(self, place, url, keyring, suite="trixie"):
+        self.place = place
+        for name in ("etc/apt/apt.conf.d", "etc/apt/preferences.d", "etc/apt/sources.list.d", "lists/partial",
+                     "cache/archives/partial", "var"):
+            (place / name).mkdir(parents=True, exist_ok=True)
+        (place / "status").write_text("")
+        (place / "keyring.asc").write_text(keyring)
+        (place / "etc/apt/sources.list.d/constancia.sources").write_text(
+            f"Types: deb\nURIs: {url}\nSuites: {suite}\nComponents: main\nSigned-By: {place}/keyring.asc\n")
+        (place / "apt.conf").write_text(
+            f'Dir "{place}/";\nDir::State "{place}/var";\nDir::State::lists "{place}/lists";\n'
+            f'Dir::State::status "{place}/status";\nDir::Cache "{place}/cache";\nDir::Etc "{place}/etc/apt";\n'
+            'APT::Architecture "amd64";\nAPT::Architectures { "amd64"; };\nAPT::Sandbox::User "root";\n'
+            'Acquire::http::Proxy "DIRECT";\nAcquire::Languages "none";\nAcquire::Retries "0";\n')
+
+    def apt(self, *words, code=0):
+        return run("apt-get", *words, code=code, cwd=self.place,
+                   env={"PATH": os.environ["PATH"], "APT_CONFIG": str(self.place / "apt.conf"), "LC_ALL": "C"})
+
+    def update(self):
+        """Updates the lists; any warning is a failure."""
+        return self.apt("update", "--error-on=any")
+
+    def refuses(self, reason):
+        told = self.apt("update", "--error-on=any", code=100)
+        assert reason in told, told
+        self.apt("download", "constancia", code=100)
+        assert not list(self.place.glob("*.deb"))
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+@contextlib.contextmanager
+def served(place):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=place))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(name="pool")
+def new_pool(tmp_path, keys):
+    return Pool(tmp_path / "apt", keys[1])
+
+
+def test_apt_reads_the_tree(pool, keys, tmp_path):
+    pool.index("--key", keys[0][0])
+    keyring = (pool.place / "constancia-archive-keyring.asc").read_text()
+    with served(pool.place) as url:
+        for suite, version in (("bookworm", "1.0.0+deb12"), ("trixie", "1.0.0+deb13")):
+            client = Client(tmp_path / suite, url, keyring, suite)
+            client.update()
+            client.apt("download", "constancia")
+            assert [path.name for path in client.place.glob("*.deb")] == [f"constancia_{version}_amd64.deb"]
+        newer = pool.add("trixie", "1.1.0+deb13")
+        pool.index("--key", keys[0][0])
+        client.update()
+        client.apt("download", "constancia")
+        assert (client.place / newer.name).read_bytes() == newer.read_bytes()
+
+
+def changed(path):
+    """Replaces the last letter of a file by another."""
+    data = bytearray(path.read_bytes())
+    at = max(number for number, byte in enumerate(data) if chr(byte).isalnum())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_apt_refuses_what_was_changed(pool, keys, tmp_path):
+    pool.index("--key", keys[0][0])
+    keyring = pool.export(keys[0][0])
+    main = pool.place / "dists/trixie/main/binary-amd64"
+    with served(pool.place) as url:
+        client = Client(tmp_path / "package", url, keyring)
+        client.update()
+        changed(pool.place / "pool/trixie/constancia/constancia_1.0.0+deb13_amd64.deb")
+        assert "Hash Sum mismatch" in client.apt("download", "constancia", code=100)
+        for path in [*main.glob("Packages*"), *(main / "by-hash/SHA256").iterdir()]:
+            changed(path)
+        Client(tmp_path / "index", url, keyring).refuses("Hash Sum mismatch")
+        release = pool.place / "dists/trixie/InRelease"
+        release.write_text(release.read_text().replace("Origin: Constancia", "Origin: constancia"))
+        Client(tmp_path / "release", url, keyring).refuses("is not signed")
+
+
+def test_apt_refuses_another_key_no_signature_and_an_expired_index(pool, keys, tmp_path):
+    first, second = keys[0]
+    with served(pool.place) as url:
+        pool.index("--key", second)
+        Client(tmp_path / "key", url, pool.export(first)).refuses("is not signed")
+        pool.index("--unsigned")
+        assert not (pool.place / "constancia-archive-keyring.asc").exists()
+        Client(tmp_path / "unsigned", url, pool.export(first)).refuses("is not signed")
+        pool.index("--key", first, "--date", COMMITTED, "--valid", "7")
+        Client(tmp_path / "expired", url, pool.export(first)).refuses("is expired")
+
+
+def test_two_keys_sign_during_a_change(pool, keys, tmp_path):
+    pool.index("--key", keys[0][0], "--key", keys[0][1])
+    with served(pool.place) as url:
+        for number, key in enumerate(keys[0]):
+            Client(tmp_path / str(number), url, pool.export(key)).update()
+        Client(tmp_path / "both", url, (pool.place / "constancia-archive-keyring.asc").read_text()).update()
+
+
+def test_the_same_pool_gives_the_same_indexes(pool, tmp_path):
+    pool.index("--unsigned", "--date", COMMITTED)
+    shutil.copytree(pool.place / "pool", tmp_path / "again/pool")
+    run(ROOT / "scripts/apt-repository", tmp_path / "again", "--unsigned", "--date", COMMITTED,
+        env={**os.environ, "TZ": "Pacific/Kiritimati"})
+    assert files(pool.place) == files(tmp_path / "again")
+    assert "Date: Tue, 14 Nov 2023 22:13:20 +0000" in (pool.place / "dists/trixie/Release").read_text()
+
+
+def test_a_tree_that_cannot_be_indexed(pool, tmp_path):
+    def refused(code, *words):
+        return run(ROOT / "scripts/apt-repository", *words, code=code, env=pool.environment)
+
+    assert "has no pool" in refused(2, tmp_path, "--unsigned")
+    assert "is required" in refused(2, pool.place)
+    assert "exclude each other" in refused(2, pool.place, "--unsigned", "--key", "A" * 40)
+    assert "must be a number of days, got 'week'" in refused(2, pool.place, "--unsigned", "--valid", "week")
+    pool.index("--unsigned")
+    before = files(pool.place / "dists")
+    assert "gpg did not sign" in refused(1, pool.place, "--key", "0123456789" * 4)
+    (pool.place / "pool/sid").mkdir()
+    assert "pool/sid has no packages" in refused(1, pool.place, "--unsigned")
+    assert files(pool.place / "dists") == before, "the former indexes stay"
