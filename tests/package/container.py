@@ -42,7 +42,7 @@ def main():
             key, value = rest.split("=", 1)
             environment[key] = value
         elif name == "USER":
-            user = f"{rest}:{rest}"
+            user = rest
         elif name in ("ENTRYPOINT", "CMD"):
             start[name] = json.loads(rest)
         elif name == "HEALTHCHECK":
