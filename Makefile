@@ -87,6 +87,7 @@ conformance: deps-conformance everything
 	@tests/conformance/run build
 	@tests/package/run build
 	@tests/package/release build
+	@tests/package/ten_steps build
 	@tests/package/first_minute
 	@tests/conformance/debian13 build
 	@tests/conformance/clang build
@@ -95,6 +96,7 @@ conformance: deps-conformance everything
 	@tests/conformance/examples/run build
 	@tests/conformance/pages/run build
 	@CONSTANCIA=$(CURDIR)/build/constancia /usr/bin/python3 -B -m pytest -q -p no:cacheprovider tests/conformance/test_postgresql_archive.py
+	@tests/conformance/charts/run build
 
 # Pictures of every page for people, to be looked at: build/pictures.
 pictures: everything

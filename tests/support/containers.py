@@ -2,7 +2,7 @@
 
 Each container has a loopback address of its own, so that the ports stay as they are. In its command, environment and
 mounted text files, the paths of mounts become paths of a scratch directory, names of hosts become addresses, and
-0.0.0.0 and 127.0.0.1 become its own address. What an engine alone does is not shown: the read-only root, users,
+0.0.0.0 and 127.0.0.1 become its own address; `replace` has further patterns with their replacements. What an engine alone does is not shown: the read-only root, users,
 capabilities and networks.
 """
 
@@ -18,6 +18,7 @@ import postgres
 from program import BINARY, PATIENCE, ROOT, clean_environment
 
 STOP_PATIENCE = 60
+BINARY_PATH = os.path.abspath(BINARY)
 
 
 def image():
@@ -54,15 +55,16 @@ class Addresses:
 class Container:
     """A process with its mounts: {path in the container: path here}. Directories are shared, files are copied."""
 
-    def __init__(self, name, place, addresses, *, command, environment, mounts, hosts=(), user=None, extra=None):
+    def __init__(self, name, place, addresses, *, command, environment, mounts, hosts=(), user=None, extra=None,
+                 replace=()):
         self.name, self.address, self.place = name, addresses.of(name), pathlib.Path(place)
         self.addresses, self.hosts, self.user, self.process = addresses, dict(hosts), user, None
         self.place.mkdir(parents=True)
         self.log = self.place / "log"
-        self.paths = {}
+        self.replace, self.paths = dict(replace), {}
         for number, (target, source) in enumerate(mounts.items()):
             self.paths[target] = str(source) if os.path.isdir(source) else str(self.place / f"f{number}")
-        self.paths["/usr/bin/constancia"] = os.path.abspath(BINARY)
+        self.paths["/usr/bin/constancia"] = BINARY_PATH
         self.own(self.place)
         for target, source in mounts.items():
             if not os.path.isdir(source):
@@ -73,6 +75,8 @@ class Container:
         mapped = {key: self.map(value) for key, value in environment.items()}
         path = f"{postgres.programs()}:{os.environ['PATH']}" if user == "postgres" else os.environ["PATH"]
         self.environment = {"HOME": str(self.place), **mapped, **(extra or {}), "PATH": path}
+        if BINARY_PATH in self.command:  # else it would serve, and write, the data of this machine
+            assert self.environment["CONSTANCIA_SERVICE_DATA_DIR"].startswith(tuple(self.paths.values()))
 
     def own(self, path):
         who = postgres.unprivileged() if self.user == "postgres" else None
@@ -99,7 +103,10 @@ class Container:
             if match["own"]:
                 return self.address
             return self.hosts[match["host"] or match["named"]]
-        return re.sub("|".join(rules), put, text)
+        text = re.sub("|".join(rules), put, text)
+        for old, new in self.replace.items():
+            text = re.sub(old, new, text)
+        return text
 
     # ---- running ----
 
