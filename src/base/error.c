@@ -218,20 +218,26 @@ const char *error_message(const struct error *error, enum language language)
 	return *text ? text : error_general_message(error->code, language);
 }
 
+static const char *general_command_message(int code)
+{
+	size_t index = error_index(code);
+	return command_errors[index] ?: errors[index].text[LANGUAGE_ENGLISH];
+}
+
 const char *error_command_message(const struct error *error)
 {
 	if (error && *error->command)
 		return error->command;
 	if (error && *error->english)
 		return error->english;
-	size_t index = error_index(error ? error->code : ERR_INTERNAL);
-	return command_errors[index] ?: errors[index].text[LANGUAGE_ENGLISH];
+	return general_command_message(error ? error->code : ERR_INTERNAL);
 }
 
 const char *error_reason(const struct error *error, int code)
 {
 	if (error && *error->cause)
 		return error->cause;
-	return error && *error->english ? error->english
-	                                : error_general_message(code, LANGUAGE_ENGLISH);
+	if (error && *error->command)
+		return error->command;
+	return error && *error->english ? error->english : general_command_message(code);
 }

@@ -99,8 +99,8 @@ const char *error_message(const struct error *error, enum language language);
 /* Returns the message for a user of the command line, in English and without the vocabulary of
  * HTTP. */
 const char *error_command_message(const struct error *error);
-/* Returns the reason for `code` for the log: the cause, the specific message or the general
- * message. */
+/* Returns the reason for `code` for the operator, in the log or on the command line: the cause, the
+ * specific message or the general message, as error_command_message. */
 const char *error_reason(const struct error *error, int code);
 
 #endif

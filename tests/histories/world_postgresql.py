@@ -15,7 +15,7 @@ from postgres import Cluster, Failed, Server, eventually
 from world import World
 
 COMMIT_TIMEOUT = 1.0
-START_FAILED, UNAVAILABLE = 2, '"event":"start_failed","message":"The service cannot process this request now.'
+START_FAILED, UNAVAILABLE = 2, '"event":"start_failed","message":"The operation is not possible now.'
 OPEN, SHUT = "trust", "reject"  # what pg_hba.conf says of replication
 
 

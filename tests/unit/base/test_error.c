@@ -199,6 +199,7 @@ TEST_CASE(test_commands_do_not_speak_http)
 			assert_no_http(error_code_text(code), error_command_message(&error));
 	}
 	assert_no_http("no error", error_command_message(NULL));
+	assert_no_http("a reason", error_reason(NULL, ERR_UNAVAILABLE));
 	for (int message = MSG_NONE + 1; message < (int)MSG_COUNT; message++) {
 		struct error error = {0};
 		error_set(&error, ERR_VALIDATION, (enum message)message, "0", "1", "2", "3", NULL);
