@@ -1,6 +1,6 @@
 /* The answers of `setup`: from the options, and on a terminal from the operator. */
 #include <ctype.h>
-#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,18 +90,38 @@ static void set_echo(bool on)
 	(void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
 }
 
+static void interrupt(int number)
+{
+	(void)number; /* the interrupted read ends the command, after the echo is on again */
+}
+
+static const char *read_shown(char *text, int size)
+{
+	printf("> ");
+	fflush(stdout);
+	return fgets(text, size, stdin);
+}
+
+/* Reads a line that the terminal does not show. */
+static const char *read_hidden(char *text, int size)
+{
+	const struct sigaction handler = {.sa_handler = interrupt};
+	struct sigaction before;
+	(void)sigaction(SIGINT, &handler, &before);
+	set_echo(false); /* before the prompt, since a pasted answer may follow it at once */
+	const char *line = read_shown(text, size);
+	set_echo(true);
+	(void)sigaction(SIGINT, &before, NULL);
+	putchar('\n');
+	return line;
+}
+
 /* Reads a line without white space at its ends; a secret is not echoed. Returns NULL at the end of
  * the input. */
 static const char *read_answer(struct setup *setup, bool secret)
 {
 	char text[SETUP_SECRET_MAX];
-	if (secret)
-		set_echo(false);
-	const char *line = fgets(text, sizeof text, stdin);
-	if (secret) {
-		set_echo(true);
-		putchar('\n');
-	}
+	const char *line = secret ? read_hidden(text, sizeof text) : read_shown(text, sizeof text);
 	if (!line)
 		return NULL;
 	size_t begin = 0, end = strcspn(text, "\r\n");
@@ -124,8 +144,7 @@ static int ask(struct setup *setup, enum setup_number number, bool *ret_again)
 		printf("%s", question->prompt);
 		if (question->suggestion)
 			printf(" [%s]", question->suggestion);
-		printf(":\n> ");
-		fflush(stdout);
+		printf(":\n");
 		const char *answer = read_answer(setup, question->credential != NULL);
 		if (!answer)
 			return command_usage_error(setup->line, "The input ended. Nothing was written.");

@@ -15,15 +15,15 @@
 
 /* ---- directories and credentials ---- */
 
-static int make_directory(const struct setup *setup, const char *path, mode_t mode, bool readable,
-                          struct error *error)
+/* Creates a directory that the service's user may read but not change: root writes below it. */
+static int make_directory(const struct setup *setup, const char *path, struct error *error)
 {
 	if (access(path, F_OK) == 0)
 		return OK;
 	int result = durable_make_directory(path, error);
-	if (!result && chmod(path, mode) != 0)
+	if (!result && chmod(path, 0750) != 0)
 		result = file_fail(error, "changing the mode of", path);
-	return result ? result : service_user_own(&setup->owner, path, readable, error);
+	return result ? result : service_user_own(&setup->owner, path, true, error);
 }
 
 /* A line of a password file of libpq, for all servers of store.url. */
@@ -51,7 +51,7 @@ static int write_credential(struct setup *setup, enum setup_number number, struc
 	buf_add_byte(&text, '\n');
 	int result = directory && path ? buf_check(&text) : ERR_NO_MEMORY;
 	if (!result)
-		result = make_directory(setup, directory, 0700, false, error);
+		result = make_directory(setup, directory, error);
 	if (!result)
 		result = durable_replace(path, 0600, buf_slice(&text), error);
 	if (!result)
@@ -181,7 +181,7 @@ static int write_settings(struct setup *setup, struct error *error)
 
 int setup_write(struct setup *setup, struct error *error)
 {
-	int result = make_directory(setup, setup->directory, 0750, true, error);
+	int result = make_directory(setup, setup->directory, error);
 	if (!result)
 		result = write_credentials(setup, error);
 	if (!result && setup_wants_request(setup))

@@ -6,8 +6,10 @@ import os
 import pty
 import re
 import select
+import signal
 import stat
 import subprocess
+import termios
 import time
 
 import pytest
@@ -172,7 +174,7 @@ def test_secrets_are_in_files_of_their_own(setup):
     names = ["content-secret-key", "mail-password", "pgpass", "seal-passphrase", "tsa-password"]
     credentials = setup.directory / "credentials"
     assert sorted(path.name for path in credentials.iterdir()) == names
-    assert setup.mode("credentials") == 0o700
+    assert setup.mode("credentials") == 0o750
     for name in names:
         assert setup.mode(f"credentials/{name}") == 0o600
         text = (credentials / name).read_text(encoding="utf-8")
@@ -252,7 +254,7 @@ def test_root_gives_the_files_to_the_service(setup, tmp_path):
         return facts.st_uid, facts.st_gid, stat.S_IMODE(facts.st_mode)
     assert owner("constancia.conf") == (0, 12346, 0o640) and owner(".") == (0, 12346, 0o750)
     assert owner("seal-key.pem") == (12345, 12346, 0o400)
-    assert owner("credentials") == (12345, 12346, 0o700)
+    assert owner("credentials") == (0, 12346, 0o750), "root writes into it"
     assert owner("credentials/seal-passphrase") == (12345, 12346, 0o600)
 
 
@@ -342,6 +344,19 @@ def test_an_invalid_pair_is_asked_for_again(setup):
     terminal.read("account create")
     assert terminal.close() == 0 and SECRET not in terminal.text
     assert setup.printed()["tsa"]["user"] == ""
+
+
+def test_an_interrupted_password_leaves_the_terminal_as_it_was(setup):
+    terminal = Terminal("--config", setup.path, "--public-url=https://register.example.org", "--name=N",
+                        "--store=postgresql://u@db.example.org/registry")
+    terminal.read("Password of the database user")
+    if "\n> " not in terminal.text:
+        terminal.read("> ")
+    assert not termios.tcgetattr(terminal.master)[3] & termios.ECHO
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    terminal.read("Nothing was written")
+    assert termios.tcgetattr(terminal.master)[3] & termios.ECHO
+    assert terminal.close() == 2 and not setup.directory.exists()
 
 
 def test_nothing_is_written_when_the_input_ends(setup):
