@@ -21,15 +21,17 @@ static const char *path_in(char *const *environment)
 	return NULL;
 }
 
+/* Returns false only if the file is known not to exist: reading it reports any other reason. */
+static bool may_exist(const char *path)
+{
+	return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 void config_choose_file(struct config_sources *sources, const char *default_path)
 {
 	const char *variable = path_in(sources->environment);
-	if (!sources->file && !sources->data_dir && variable)
-		sources->file = variable;
-	else if (!sources->file && !sources->data_dir && access(default_path, F_OK) == 0)
-		sources->file = default_path;
-	else if (!sources->file && !sources->data_dir && errno != ENOENT && errno != ENOTDIR)
-		sources->file = default_path; /* it may exist: reading it reports the reason */
+	if (!sources->file && !sources->data_dir)
+		sources->file = variable ? variable : may_exist(default_path) ? default_path : NULL;
 	if (sources->file && !*sources->file)
 		sources->file = NULL;
 }
