@@ -111,19 +111,37 @@ static void add_command(struct steps *steps, const char *command)
 	                             usual ? "" : " --config ", usual ? "" : setup->path));
 }
 
+/* The units may write only to the usual directory. */
+static void add_backup_directory(struct steps *steps, const char *directory)
+{
+	struct arena *arena = &steps->setup->arena;
+	if (strcmp(directory, SETUP_BACKUPS_USUAL) == 0)
+		return;
+	add_step(steps, arena_printf(arena, "sudo install -d -m 0700 -o %s -g %s %s", SERVICE_USER,
+	                             SERVICE_USER, directory));
+	add_step(steps, arena_printf(arena,
+	                             "for unit in constancia constancia-backup; do sudo mkdir -p "
+	                             "/etc/systemd/system/$unit.service.d; printf "
+	                             "'[Service]\\nReadWritePaths=%s\\n' | sudo tee "
+	                             "/etc/systemd/system/$unit.service.d/backups.conf; done",
+	                             directory));
+	add_step(steps, "sudo systemctl daemon-reload");
+}
+
 static void find_steps(struct steps *steps)
 {
 	struct setup *setup = steps->setup;
 	const char *backups = setup->answers[SETUP_BACKUPS];
+	bool wanted = strcmp(backups, "none") != 0;
+	if (wanted)
+		add_backup_directory(steps, backups);
 	add_command(steps, "config check --connect");
 	add_command(steps, "init");
 	add_step(steps, "sudo systemctl enable --now constancia");
-	if (strcmp(backups, "none") != 0)
-		add_step(steps, setting_find_by_name("backup.directory")
-		                    ? "sudo systemctl enable --now constancia-backup.timer"
-		                    : arena_printf(&setup->arena,
-		                                   "sudo -u constancia constancia store backup %s/first",
-		                                   backups));
+	if (wanted && setting_find_by_name("backup.directory"))
+		add_step(steps, "sudo systemctl enable --now constancia-backup.timer");
+	else if (wanted)
+		add_command(steps, arena_printf(&setup->arena, "store backup %s/first", backups));
 	add_command(steps, "account create --name NAME");
 }
 

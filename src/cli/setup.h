@@ -13,6 +13,7 @@
 
 #define SETUP_PAIRS_MAX 256
 #define SETUP_SECRET_MAX 4096
+#define SETUP_BACKUPS_USUAL "/var/backups/constancia" /* made by the package */
 
 enum setup_number {
 	SETUP_PUBLIC_URL,

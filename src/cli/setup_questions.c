@@ -78,9 +78,11 @@ static const char *check_publish(const char *text)
 	return strcmp(text, "proxy") == 0 || strcmp(text, "tls") == 0 ? NULL : "must be proxy or tls";
 }
 
+/* The path is printed inside commands. */
 static const char *check_backups(const char *text)
 {
-	return *text == '/' || strcmp(text, "none") == 0 ? NULL : "must be an absolute path, or none";
+	bool good = strcmp(text, "none") == 0 || (*text == '/' && !strpbrk(text, " '\"\\$`;&|<>()*?%"));
+	return good ? NULL : "must be an absolute path without spaces and special characters, or none";
 }
 
 static const char *check_store(const char *text)
@@ -193,7 +195,7 @@ const struct setup_question setup_questions[SETUP_QUESTIONS] = {
                              .applies = with_mail_user},
 	[SETUP_BACKUPS] = {9, "backups",
                        "Directory for backups, on another disk; none: they are made by other means",
-                       "backup.directory", "none", .check = check_backups},
+                       "backup.directory", "none", SETUP_BACKUPS_USUAL, .check = check_backups},
 	[SETUP_SECURITY_CONTACT] = {10, "security-contact",
                                 "Contact for security reports, such as "
                                 "mailto:security@example.org, or none",

@@ -137,6 +137,7 @@ def test_missing_answers_are_listed_together(setup):
     ({"mail": "mail.example.org", "mail_from": "a@example.org"}, "--mail: must be smtp"),
     ({"mail": "smtp://mail.example.org", "mail_from": "nonsense"}, "--mail-from: must be an address"),
     ({"backups": "backups"}, "--backups: must be an absolute path"),
+    ({"backups": "/a; rm -r /b"}, "--backups: must be an absolute path"),
     ({"security_contact": "someone@example.org"}, "--security-contact: must be a list"),
 ])
 def test_each_answer_is_checked(setup, wrong, expected):
@@ -185,6 +186,20 @@ def test_secrets_are_in_files_of_their_own(setup):
     assert "ENCRYPTED" in (setup.directory / "seal-key.pem").read_text(encoding="utf-8")
     done = setup.check()
     assert "credential" not in done.stderr, done.stderr
+
+
+def test_backups_have_a_directory(setup):
+    """That of the package needs no further step; another one is to be made, and opened for the units."""
+    told = json.loads(setup.run("--json", backups="/var/backups/constancia").stdout)
+    assert not [step for step in told["next"] if "ReadWritePaths" in step], told
+    assert [step for step in told["next"] if "backup" in step], told
+    done = setup.run("--json", "--replace", backups="/srv/backups")
+    steps = json.loads(done.stdout)["next"]
+    place = [number for number, step in enumerate(steps) if "/srv/backups" in step]
+    assert steps[0] == "sudo install -d -m 0700 -o constancia -g constancia /srv/backups" and 0 in place and 1 in place
+    sudo = "sudo() { [ $1 != tee ] || cat; }\n"
+    done = subprocess.run(["sh", "-c", sudo + steps[1]], text=True, capture_output=True, check=True)
+    assert done.stdout == "[Service]\nReadWritePaths=/srv/backups\n" * 2, done.stdout
 
 
 def test_settings_are_replaced_only_on_request(setup):
