@@ -3,6 +3,7 @@ written."""
 
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -16,7 +17,8 @@ import pytest
 
 from client import BINARY
 from pki import MODULE, Pki, openssl, token_environment
-from program import clean_environment, run
+from postgres import ROLE, Cluster, literal
+from program import clean_environment, eventually, run
 
 SECRET = "a secret: with # ; and = signs"
 TOPICS = ["public-url", "name", "store", "content", "tsa-url", "seal-key", "publish", "mail", "backups",
@@ -186,6 +188,28 @@ def test_secrets_are_in_files_of_their_own(setup):
     assert "ENCRYPTED" in (setup.directory / "seal-key.pem").read_text(encoding="utf-8")
     done = setup.check()
     assert "credential" not in done.stderr, done.stderr
+
+
+def test_the_password_of_a_database_is_used(setup, tmp_path):
+    """By the service and by pg_dump, from a file that the address names."""
+    password, held = "a pass:word\\", tmp_path / "password"
+    held.write_text(f"{password}\n", encoding="utf-8")
+    with Cluster(standbys=0) as cluster:
+        database = cluster.create_database()
+        cluster.primary.query(f"ALTER ROLE {ROLE} PASSWORD {literal(password)}")
+        rules = pathlib.Path(cluster.primary.query("SHOW hba_file"))
+        rules.write_text(f"host {database} {ROLE} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+        cluster.primary.query("SELECT pg_reload_conf()")
+        url = cluster.url(database)
+        more = ("--set=store.require_replicas=0",)
+        alone = [BINARY, "account", "list", f"--set=store.url={url}", f"--data={tmp_path}/alone", *more]
+        eventually(lambda: "no password supplied" in run(alone).stderr, "a password is required")
+        done = setup.run(*more, store=url, store_password_file=held, tsa_url="embedded:", tsa_kind=None, tsa_roots=None,
+                         seal_key="none", country=None, organization=None)
+        assert done.returncode == 0, done.stderr
+        for words in (["init"], ["store", "backup", tmp_path / "backup"]):
+            done = run([BINARY, *words, "--config", setup.path])
+            assert done.returncode == 0, done.stderr
 
 
 def test_backups_have_a_directory(setup):
