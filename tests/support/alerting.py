@@ -93,12 +93,14 @@ class Alertmanager(Web):
         return json.loads(self.ask("/api/v2/alerts"))
 
     def pages(self):
-        """The messages to those on call that say that something fires, as lists of names of alerts."""
-        def names(message):
-            text = message.get_body(("html", "plain")).get_content()
-            return sorted(set(re.findall(r"alertname = (Constancia\w+)", text)))
-        return [names(message) for message in list(self.mail.messages)
-                if "on-call@example.org" in message["To"] and "FIRING" in message["Subject"]]
+        """What those on call were paged for: (installation, name) of each alert in a message to them."""
+        found = set()
+        for message in list(self.mail.messages):
+            if "on-call@example.org" in message["To"] and "FIRING" in message["Subject"]:
+                text = message.get_body(("html", "plain")).get_content()
+                installation = (re.findall(r"installation = ([\w-]+)", text) or [""])[0]
+                found |= {(installation, name) for name in re.findall(r"alertname = (Constancia\w+)", text)}
+        return found
 
 
 class Prometheus(Web):

@@ -96,8 +96,9 @@ def test_a_command_shows_a_good_state(hardened, tmp_path, command, expected):
     for history in (tmp_path / ".bash_history", tmp_path / "user/.bash_history"):
         history.parent.mkdir(exist_ok=True)
         history.write_text("constancia config check\n")
-    done = subprocess.run(["bash", "-c", f"pid=$(systemctl show constancia); {command}"], capture_output=True, text=True,
-                          check=False, timeout=PATIENCE, env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
+    done = subprocess.run(["bash", "-c", f"pid=$(systemctl show constancia); {command}"], capture_output=True,
+                          text=True, check=False, timeout=PATIENCE,
+                          env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
     assert fits(expected, done.stdout), (command, expected, done.stdout, done.stderr)
 
 
