@@ -112,7 +112,7 @@ class Prometheus(Web):
         self.configuration = place / "prometheus.yml"
         self.configuration.write_text(yaml.safe_dump({
             "global": {"scrape_interval": f"{PACE}s", "scrape_timeout": f"{PACE}s", "evaluation_interval": f"{PACE}s",
-                       **({"external_labels": {"constancia_docs": docs}} if docs else {})},
+                       **({"external_labels": {"docs_of_constancia": docs}} if docs else {})},
             "rule_files": ["alerts.yml"],
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{alertmanager.port}"]}]}]},
             "scrape_configs": scrapes}))

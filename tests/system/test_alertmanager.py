@@ -81,7 +81,7 @@ def test_each_runbook_has_an_absolute_address():
     for name, rule in rules().items():
         told = rule["annotations"]
         assert told["runbook_url"] == (
-            "{{ with $externalLabels.constancia_docs }}{{ . }}{{ else }}file:///usr/share/doc/constancia/docs{{ end }}"
+            "{{ with $externalLabels.docs_of_constancia }}{{ . }}{{ else }}file:///usr/share/doc/constancia/docs{{ end }}"
             + told["runbook"].removeprefix("docs")), name
 
 
