@@ -12,6 +12,7 @@
 #include "evidence/check_stamp.h"
 #include "issue/links.h"
 #include "seal/signer_log.h"
+#include "service/history.h"
 #include "store/certifications/link_secrets.h"
 #include "store/check/inspect.h"
 #include "store/nodes/store_state.h"
@@ -173,6 +174,21 @@ static int check_signer_log(struct check *check, int64_t *ret_lines)
 	return OK;
 }
 
+/* Compares the store with the last round that this node has seen. */
+static int check_history(struct check *check)
+{
+	const struct admin *admin = check->call->admin;
+	struct error error = {0};
+	int result = history_inspect(admin->store, admin->settings->signer_directory, &error);
+	if (result == ERR_CORRUPT) {
+		report_problem(check, error_message(&error, LANGUAGE_ENGLISH));
+		return OK;
+	}
+	if (result)
+		*check->error = error;
+	return result;
+}
+
 static int run_check(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct check check = {.call = call, .out = out, .error = error, .chunk = malloc(CHUNK)};
@@ -187,6 +203,8 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 	if (result && result != ERR_CORRUPT)
 		return result;
 	int log_code = check_signer_log(&check, &lines);
+	if (!log_code)
+		log_code = check_history(&check);
 	if (log_code)
 		return log_code;
 	json_end_array(out);

@@ -88,6 +88,9 @@ def test_an_older_copy_is_served_only_after_it_was_confirmed(kept):
         said = kept.refused()
         assert f"last sealed round is {early}, but this node has seen round {late}" in said
         assert "accept-rollback" in said
+    checked = run("store", "check", "--json", *kept.service.chosen())
+    (problem,) = json.loads(checked.stdout)["problems"]
+    assert checked.returncode == 1 and f"this node has seen round {late}" in problem
     assert kept.accept().returncode == 2, "without a reason"
     assert kept.accept("--reason", "").returncode == 2
     done = kept.accept("--reason", REASON)
