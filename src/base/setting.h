@@ -38,4 +38,12 @@ void setting_check_range(const struct setting_check *check, const char *setting,
 void setting_check_duration(const struct setting_check *check, const char *setting,
                             int64_t value_us, int64_t least_us, const char *least);
 
+/* Returns whether the process can read the regular file, otherwise reports path and reason. An
+ * empty path is valid. */
+bool setting_check_readable(const struct setting_check *check, const char *setting,
+                            const char *path);
+/* As setting_check_readable, and that the file contains certificates in PEM form. */
+void setting_check_certificates(const struct setting_check *check, const char *setting,
+                                const char *path);
+
 #endif

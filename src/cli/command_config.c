@@ -171,7 +171,10 @@ int command_config_check(const struct command_line *line)
 		return command_fail(line, &error);
 	}
 	struct node_keys keys = {0};
-	node_check_start(&config.settings, &keys, command_add_finding, &config);
+	if (!config.unread)
+		node_check_start(&config.settings, &keys, command_add_finding, &config);
+	if (!result && !command_option(line, "connect"))
+		node_check_surroundings(&config.settings, command_add_finding, &config);
 	const struct node_keys *connect = !result && command_option(line, "connect") ? &keys : NULL;
 	int exit_code = line->json ? print_as_json(&config, connect) : print_as_text(&config, connect);
 	node_keys_free(&keys);

@@ -109,15 +109,38 @@ static bool is_plain(const char *text)
 	return utf8_valid(slice_of(text));
 }
 
+/* Reports quotes around a value: they are part of it. A secret and a name may have them. */
+static void check_quotes(struct config *config, size_t i)
+{
+	const struct setting *setting = &settings_table[i];
+	const char *text = config->texts[i] ? config->texts[i] : "";
+	size_t size = strlen(text);
+	char name[SETTING_NAME_SIZE];
+	if (size < 2 || (*text != '"' && *text != '\'') || text[size - 1] != *text)
+		return;
+	setting_name(setting, name);
+	if (setting_is_secret(setting) || strcmp(name, "service.name") == 0) {
+		config_add_warning(config, config->origins[i], name,
+		                   "the quotes around the value are part of it");
+		return;
+	}
+	config_add_problem(config, config->origins[i], name, "must be written without quotes");
+	config->states[i] |= CONFIG_MALFORMED;
+}
+
 void config_take(struct config *config, const struct setting *setting, const char *text,
                  const char *origin)
 {
 	size_t i = (size_t)(setting - settings_table);
 	config->texts[i] = arena_text(&config->arena, text);
 	config->origins[i] = arena_text(&config->arena, origin);
-	if (!is_plain(text))
-		config_add_problem(config, origin, NULL,
-		                   "the value contains control characters or is not UTF-8");
+	check_quotes(config, i);
+	if (is_plain(text))
+		return;
+	char name[SETTING_NAME_SIZE];
+	setting_name(setting, name);
+	config_add_problem(config, origin, name,
+	                   "the value contains control characters or is not UTF-8");
 }
 
 void config_add_unknown(struct config *config, const char *origin, const char *name)
@@ -156,6 +179,10 @@ static void apply_set_options(struct config *config, const struct config_sources
 		snprintf(origin, sizeof origin, "--set %.*s", (int)strcspn(sources->sets[i], "="),
 		         sources->sets[i]);
 		take_assignment(config, sources->sets[i], origin);
+		const struct setting *setting = setting_find_by_name(origin + strlen("--set "));
+		if (sources->checking && setting && setting_is_secret(setting))
+			config_add_warning(config, origin, NULL,
+			                   "is visible to every user of this machine while the command runs");
 	}
 }
 
@@ -235,12 +262,23 @@ static void fill_paths(struct config *config)
 		settings->signer_directory = arena_printf(&config->arena, "%s/signer", home);
 }
 
+/* Returns whether the same problem was reported, for another entry of a list. */
+static bool is_reported(const struct config *config, const char *name, const char *what)
+{
+	for (const struct config_finding *at = config->findings; at; at = at->next)
+		if (!at->warning && at->setting && strcmp(at->setting, name) == 0 && at->what &&
+		    strcmp(at->what, what) == 0)
+			return true;
+	return false;
+}
+
 static void note_problem(void *context, const char *name, const char *what)
 {
 	const struct setting *setting = setting_find_by_name(name);
 	struct config *config = context;
 	assert(setting);
-	if (!(config->states[setting - settings_table] & CONFIG_MALFORMED))
+	if (!(config->states[setting - settings_table] & CONFIG_MALFORMED) &&
+	    !is_reported(config, name, what))
 		config_add(config, false, name, what);
 }
 
@@ -336,8 +374,34 @@ static void put_values(struct config *config)
 		const char *what = put_value(setting, config->texts[i], field);
 		if (!what)
 			continue;
-		config_add_problem(config, config->origins[i], name, what);
+		if (!(config->states[i] & CONFIG_MALFORMED))
+			config_add_problem(config, config->origins[i], name, what);
 		(void)put_value(setting, setting->otherwise, field);
+	}
+}
+
+/* Reports relative paths in the file and in the environment, which mean another place in each
+ * directory in which a command runs. On the command line they are usual. */
+static void check_paths(struct config *config)
+{
+	static const struct {
+		const char *name, *prefix;
+	} paths[] = {{"service.data_dir", ""},
+	             {"service.admin_socket", ""},
+	             {"signer.directory", ""},
+	             {"store.url", "sqlite:"},
+	             {"content.url", "file:"}};
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		size_t at = (size_t)(setting_find_by_name(paths[i].name) - settings_table);
+		size_t prefix = strlen(paths[i].prefix);
+		const char *origin = config->origins[at], *text = config->texts[at];
+		if (!origin || strncmp(origin, "--", 2) == 0 || strcmp(origin, "preset") == 0 ||
+		    strncmp(text, paths[i].prefix, prefix) != 0 || !text[prefix] || text[prefix] == '/')
+			continue;
+		note_problem(config, paths[i].name,
+		             "must be an absolute path: a relative one depends on the directory in which "
+		             "a command runs");
+		config->states[at] |= CONFIG_MALFORMED;
 	}
 }
 
@@ -359,8 +423,7 @@ int config_load(const struct config_sources *given, struct config *ret_config)
 		config->texts[i] = settings_table[i].otherwise;
 	for (const char *const *preset = sources->presets; preset && *preset; preset++)
 		take_assignment(config, *preset, "preset");
-	if (sources->file)
-		config_read_file(config, sources->file);
+	config->unread = sources->file && !config_read_file(config, sources->file);
 	apply_environment(config, sources);
 	if (sources->data_dir)
 		config_take(config, setting_find_by_name("service.data_dir"), sources->data_dir, "--data");
@@ -371,7 +434,9 @@ int config_load(const struct config_sources *given, struct config *ret_config)
 	for (size_t i = 0; i < SETTINGS_COUNT; i++)
 		take_credentials(config, sources, i);
 	put_values(config);
-	config_check(&config->settings, sources->serving, note_problem, note_warning, config);
+	check_paths(config);
+	if (!config->unread)
+		config_check(&config->settings, sources->serving, note_problem, note_warning, config);
 	if (!blank_credentials(config))
 		return ERR_NO_MEMORY;
 	fill_paths(config);

@@ -39,6 +39,7 @@ struct config {
 	struct buf problems; /* one line each; empty: valid */
 	struct buf warnings; /* one line each */
 	unsigned problem_count;
+	bool unread; /* the file could not be read: its settings are unknown and were not checked */
 	struct config_finding *findings; /* problems and warnings, in order; NULL ends */
 	struct config_finding *last_finding;
 	const char **texts;    /* the value of each setting of settings.def, unparsed */

@@ -2,7 +2,6 @@
  * config_check_trust.c. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,12 +14,6 @@
 #include "seal/level.h"
 #include "service/service.h"
 #include "service/webhook.h"
-
-void check_readable(const struct check *check, const char *setting, const char *path)
-{
-	if (*path && access(path, R_OK) != 0)
-		fault(check, setting, "cannot be read");
-}
 
 static void check_schedule(const struct check *check, const char *setting, const char *schedule)
 {
@@ -79,6 +72,9 @@ static void check_service(const struct check *check, bool serving)
 	if (*settings->service_admin_listen && http_listen_port(settings->service_admin_listen) < 0)
 		fault(check, "service.admin_listen",
 		      "must be empty or address:port, such as 127.0.0.1:8081");
+	if (serving &&
+	    http_listeners_conflict(settings->service_listen, settings->service_admin_listen))
+		fault(check, "service.admin_listen", "must be another address or port than service.listen");
 	if (!*settings->service_data_dir)
 		fault(check, "service.data_dir", "must name a directory");
 	if (!*settings->service_name || strlen(settings->service_name) > 100)
@@ -187,8 +183,11 @@ static void check_mail(const struct check *check, bool serving)
 		fault(check, "mail.url", "must be smtp://HOST:PORT or smtps://HOST, without user or path");
 	if (!mail_address_usable(settings->mail_from))
 		fault(check, "mail.from", "must be an address such as notices@example.org");
-	if (serving && *settings->mail_roots && access(settings->mail_roots, R_OK) != 0)
-		fault(check, "mail.roots", "cannot be read");
+	if (serving)
+		(void)setting_check_readable(&check->report, "mail.roots", settings->mail_roots);
+	if (serving && *settings->mail_user && !*settings->mail_password)
+		fault(check, "mail.password",
+		      "must be set too: mail.user and mail.password belong together");
 }
 
 static void check_log(const struct check *check)
@@ -218,8 +217,8 @@ void config_check(const struct settings *settings, bool serving, setting_report 
 	check_signer(&check, serving);
 	check_networks(&check, "webhook.allow_networks", settings->webhook_allow_networks);
 	check_schedule(&check, "webhook.schedule", settings->webhook_schedule);
-	if (serving && *settings->webhook_roots && access(settings->webhook_roots, R_OK) != 0)
-		fault(&check, "webhook.roots", "cannot be read");
+	if (serving)
+		(void)setting_check_readable(&check.report, "webhook.roots", settings->webhook_roots);
 	check_payment(&check);
 	check_mail(&check, serving);
 	check_log(&check);

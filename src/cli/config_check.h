@@ -40,9 +40,6 @@ static inline void check_networks(const struct check *check, const char *setting
 	network_list_check(list, &check->report, setting);
 }
 
-/* Checks that the file is readable; an empty path is valid. */
-void check_readable(const struct check *check, const char *setting, const char *path);
-
 /* config_check_trust.c. `serving`: also check what a service needs. */
 void check_authorities(const struct check *check);
 void check_signer(const struct check *check, bool serving);

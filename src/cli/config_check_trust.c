@@ -1,6 +1,5 @@
 /* Checks of the settings of timestamp authorities and signing keys. */
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/config_check.h"
 
@@ -36,7 +35,7 @@ void check_signer(const struct check *check, bool serving)
 		fault(check, "signer.next_key",
 		      "must be set when signer.next_chain or signer.next_passphrase_file is set");
 	if (serving && !on_token)
-		check_readable(check, "signer.key", settings->signer_key);
+		(void)setting_check_readable(&check->report, "signer.key", settings->signer_key);
 	if (serving)
-		check_readable(check, "signer.chain", settings->signer_chain);
+		(void)setting_check_readable(&check->report, "signer.chain", settings->signer_chain);
 }

@@ -6,9 +6,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/ini.h"
+#include "cli/config_credential.h"
 #include "cli/config_internal.h"
 #include "cli/settings_table.h"
 
@@ -23,7 +25,8 @@ struct file_reader {
 	const struct setting *last; /* the setting whose value is being read; NULL: unknown */
 	unsigned last_line;         /* where it begins */
 	struct buf value;
-	bool ignored; /* the value: the setting was set before */
+	bool ignored;    /* the value: the setting was set before */
+	bool has_secret; /* one is written in the file */
 	unsigned char taken[SETTINGS_COUNT];
 };
 
@@ -116,7 +119,14 @@ static void finish_value(struct file_reader *reader)
 		return;
 	}
 	line_origin(reader, reader->last_line, origin);
-	config_take(reader->config, setting, reader->value.size ? reader->value.data : "", origin);
+	const char *text = reader->value.size ? reader->value.data : "";
+	reader->has_secret |= setting_is_secret(setting) && *text && !credential_is_named(text, true);
+	if (strstr(text, " #") && !setting_is_secret(setting))
+		config_add_warning(
+			reader->config, origin, name,
+			"'#' begins a comment only at the start of a line, ' ;' within one; this "
+			"value contains it");
+	config_take(reader->config, setting, text, origin);
 }
 
 static void begin_value(struct file_reader *reader, const struct ini_line *line)
@@ -218,6 +228,20 @@ static void read_line(struct file_reader *reader, const struct ini_line *line)
 		                 "must be a [section], key = value or a comment");
 }
 
+/* Warns of a file with a secret that every user of the machine can read. */
+static void check_mode(struct config *config, const char *path)
+{
+	struct stat facts;
+	char what[128];
+	if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) || !(facts.st_mode & S_IROTH))
+		return;
+	snprintf(what, sizeof what,
+	         "contains a secret, and every user can read it (mode %04o): set mode 0640, or use "
+	         "credential:NAME",
+	         (unsigned)facts.st_mode & 07777);
+	config_add_warning(config, path, NULL, what);
+}
+
 static void read_lines(struct config *config, const char *path, struct slice text)
 {
 	struct file_reader reader = {.config = config, .path = path, .section = slice_make("", 0)};
@@ -228,12 +252,14 @@ static void read_lines(struct config *config, const char *path, struct slice tex
 	while (ini_next(&lines, &line))
 		read_line(&reader, &line);
 	finish_value(&reader);
+	if (reader.has_secret)
+		check_mode(config, path);
 	if (reader.value.data)
 		explicit_bzero(reader.value.data, reader.value.capacity);
 	buf_free(&reader.value);
 }
 
-void config_read_file(struct config *config, const char *path)
+bool config_read_file(struct config *config, const char *path)
 {
 	struct error error = {0};
 	BUF_AUTO struct buf text;
@@ -250,6 +276,8 @@ void config_read_file(struct config *config, const char *path)
 	} else {
 		read_lines(config, path, buf_slice(&text));
 	}
+	bool utf16 = ini_is_utf16(buf_slice(&text));
 	if (text.data)
 		explicit_bzero(text.data, text.size);
+	return !result && !utf16;
 }

@@ -18,7 +18,8 @@ void config_add_unknown(struct config *config, const char *origin, const char *n
 void config_take(struct config *config, const struct setting *setting, const char *text,
                  const char *origin);
 
-/* config_file.c: reads the settings of an INI file. */
-void config_read_file(struct config *config, const char *path);
+/* config_file.c: reads the settings of an INI file. Returns false with a problem if it cannot be
+ * read. */
+bool config_read_file(struct config *config, const char *path);
 
 #endif

@@ -77,7 +77,7 @@ static int check_environment(const struct settings *settings, bool create, struc
 	struct error first = {0};
 	struct node_precheck look = {
 		.settings = settings, .create = create, .refused = store_first_error, .context = &first};
-	node_precheck(&look);
+	(void)node_precheck(&look);
 	if (first.code && error)
 		*error = first;
 	return first.code;

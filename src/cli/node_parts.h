@@ -19,7 +19,8 @@ struct node_precheck {
 	node_problem_listener *refused;
 	void *context;
 };
-void node_precheck(const struct node_precheck *look);
+/* Returns whether the data directory is usable, or can be created if it is absent. */
+bool node_precheck(const struct node_precheck *look);
 
 /* Returns whether the file exists and belongs to this user. Opening a store creates files of the
  * opening user. */
@@ -52,6 +53,11 @@ void node_keys_free(struct node_keys *keys);
  * Writes nothing; passes errors and their settings to `refused`. */
 void node_check_opened_store(const struct settings *settings, struct store *store,
                              const struct node_keys *keys, node_problem_listener *refused,
+                             void *context);
+
+/* Checks what `config check` examines by connections otherwise: reports files of roots without
+ * certificates, and warns of missing standbys, an unsynchronized clock and missing programs. */
+void node_check_surroundings(const struct settings *settings, node_problem_listener *refused,
                              void *context);
 
 #endif

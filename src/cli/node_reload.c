@@ -162,8 +162,9 @@ static bool create_components(struct node *node, struct reloaded *reloaded)
 	const struct settings *settings = &reloaded->settings;
 	struct error error = {0};
 	int result = node_create_authorities(settings, node->signer, &reloaded->authorities, &error);
+	struct authority_settings authorities = settings_authorities(settings);
 	if (result)
-		refuse(reloaded, "tsa.url", error_reason(&error, result));
+		refuse(reloaded, authority_setting_at_fault(&authorities), error_reason(&error, result));
 	error_clear(&error);
 	result = node_create_revocation_client(settings, node->signer, &reloaded->revocation, &error);
 	if (result)

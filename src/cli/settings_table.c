@@ -155,5 +155,9 @@ const struct setting *setting_find_similar(const char *name)
 
 const struct setting *setting_find_similar_variable(struct slice variable)
 {
-	return nearest(variable, setting_variable);
+	char upper[SETTING_NAME_SIZE];
+	size_t size = variable.size < sizeof upper ? variable.size : sizeof upper;
+	for (size_t i = 0; i < size; i++)
+		upper[i] = (char)toupper((unsigned char)variable.data[i]);
+	return nearest(slice_make(upper, size), setting_variable);
 }

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -114,11 +115,40 @@ int db_check_url(const char *url, struct error *error)
 	return error_set(error, result, MSG_STORE_URL, shown, NULL);
 }
 
+/* Returns what is wrong with an address that the driver's library accepts, or refuses without a
+ * reason that may be shown: its texts can contain parts of the password. */
+static const char *find_address_mistake(const char *url)
+{
+	static const char escape[] =
+		"must have the password escaped: write @ as %40, / as %2F, : as %3A, # as %23, ? as %3F "
+		"and % as %25";
+	const struct db_driver *driver = driver_by_url(url);
+	if (!driver || !driver->shared)
+		return NULL;
+	const char *authority = strstr(url, "://") + 3;
+	size_t size = strcspn(authority, "/?");
+	const char *at = memchr(authority, '@', size);
+	const char *path = authority + size;
+	if (at && memchr(at + 1, '@', size - (size_t)(at + 1 - authority)))
+		return escape;
+	if (memchr(path, '@', strcspn(path, "?")) && *path)
+		return escape;
+	for (const char *sign = strchr(url, '%'); sign; sign = strchr(sign + 1, '%'))
+		if (!isxdigit((unsigned char)sign[1]) || !isxdigit((unsigned char)sign[2]))
+			return escape;
+	return strpbrk(url, " \t") ? "must not contain spaces" : NULL;
+}
+
 void db_check_settings(const struct db_options *options, const struct setting_check *check)
 {
 	struct error error = {0};
 	int result = *options->url ? db_check_url(options->url, &error) : OK;
-	if (result)
+	const char *mistake = find_address_mistake(options->url);
+	bool unknown = strncmp(error.cause, "invalid URI query parameter", 27) == 0;
+	error.cause[strcspn(error.cause, "\n")] = '\0';
+	if (mistake || unknown)
+		setting_fault(check, "store.url", mistake ? mistake : error.cause);
+	else if (result)
 		setting_fault(check, "store.url",
 		              result == ERR_VALIDATION ? error_message(&error, LANGUAGE_ENGLISH)
 		                                       : error_reason(&error, result));

@@ -90,6 +90,57 @@ int listen_port(const char *text)
 	return parse_listen(text, &address, &size) ? port_of(&address) : -1;
 }
 
+static bool is_any(const struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_INET6
+	           ? IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr)
+	           : !((const struct sockaddr_in *)address)->sin_addr.s_addr;
+}
+
+/* A socket at [::] accepts IPv4 connections as well. */
+static bool covers(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
+{
+	return is_any(one) && (one->ss_family == AF_INET6 || other->ss_family == AF_INET);
+}
+
+static bool same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
+{
+	if (one->ss_family != other->ss_family)
+		return false;
+	if (one->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)one)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)other)->sin_addr.s_addr;
+	return memcmp(&((const struct sockaddr_in6 *)one)->sin6_addr,
+	              &((const struct sockaddr_in6 *)other)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+bool listen_conflicts(const char *one, const char *other)
+{
+	struct sockaddr_storage first, second;
+	socklen_t size;
+	return parse_listen(one, &first, &size) && parse_listen(other, &second, &size) &&
+	       port_of(&first) && port_of(&first) == port_of(&second) &&
+	       (covers(&first, &second) || covers(&second, &first) || same_host(&first, &second));
+}
+
+/* Returns what to do after the failure of a bind or listen; empty: the reason says it. */
+static const char *listen_remedy(int number)
+{
+	switch (number) {
+	case EADDRINUSE: return "; 'ss -ltnp' shows the program that uses it";
+	case EADDRNOTAVAIL: return "; no interface of this machine has the address ('ip address')";
+	case EACCES: return "; use a port above 1023, or a socket unit of systemd";
+	default: return "";
+	}
+}
+
+static int listen_failed(const char *text, struct error *error)
+{
+	int number = errno;
+	return error_cause(error, ERR_IO, "listening on %s: %s%s", text, strerror(number),
+	                   listen_remedy(number));
+}
+
 /* Creates a socket that is bound to the address and not listening. */
 static int bind_to(const char *setting, const char *text, int *ret_descriptor, struct error *error)
 {
@@ -103,7 +154,7 @@ static int bind_to(const char *setting, const char *text, int *ret_descriptor, s
 	if (descriptor < 0 || setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
 	    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
 	    bind(descriptor, (struct sockaddr *)&address, size) < 0)
-		return error_cause(error, ERR_IO, "listening on %s: %s", text, strerror(errno));
+		return listen_failed(text, error);
 	*ret_descriptor = descriptor_take(&descriptor);
 	return OK;
 }
@@ -119,7 +170,7 @@ static int listen_at(const char *setting, const char *text, int *ret_descriptor,
 		return result;
 	if (listen(descriptor, BACKLOG) < 0 ||
 	    getsockname(descriptor, (struct sockaddr *)&address, &size) < 0)
-		return error_cause(error, ERR_IO, "listening on %s: %s", text, strerror(errno));
+		return listen_failed(text, error);
 	*ret_descriptor = descriptor_take(&descriptor);
 	*ret_port = port_of(&address);
 	return OK;

@@ -18,6 +18,9 @@ bool listen_is_inherited(const char *name);
  * machine. */
 bool listen_is_loopback(const char *text);
 bool listen_is_bound_to_loopback(int descriptor);
+/* Returns whether sockets at both addresses conflict: the same port, not 0, and the same address,
+ * or one that stands for all of this machine. */
+bool listen_conflicts(const char *one, const char *other);
 /* Returns the port of an address; -1: invalid. Host names are not accepted because their addresses
  * can change. */
 int listen_port(const char *text) MUST_CHECK;

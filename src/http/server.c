@@ -28,6 +28,12 @@ int http_listen_port(const char *text)
 	return listen_port(text);
 }
 
+bool http_listeners_conflict(const char *listen, const char *admin_listen)
+{
+	return listen_conflicts(listen, admin_listen) && !listen_is_inherited("public") &&
+	       !listen_is_inherited("admin");
+}
+
 int http_check_listen_address(const char *setting, const char *text, struct error *error)
 {
 	const char *name = strcmp(setting, "service.listen") == 0 ? "public" : "admin";

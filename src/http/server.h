@@ -34,6 +34,9 @@ int http_start(struct service *service, struct admin *admin, struct http_server 
 
 /* Returns the port of a listen address such as "127.0.0.1:8080" or "[::1]:0"; -1: invalid. */
 int http_listen_port(const char *text) MUST_CHECK;
+/* Returns whether the listeners cannot both have these addresses. Sockets that the supervisor
+ * passes never conflict. */
+bool http_listeners_conflict(const char *listen, const char *admin_listen);
 /* Checks whether an address can be bound, without listening on it; `setting` is its name.
  * ERR_VALIDATION, ERR_IO with the cause. */
 int http_check_listen_address(const char *setting, const char *text, struct error *error)

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The first match counts, so single addresses precede the networks that contain them. */
@@ -200,6 +201,25 @@ static bool parse_network(struct slice text, struct network *ret_network)
 	return true;
 }
 
+/* States whether the item is a network but for bits after its prefix. */
+static int refuse_network(struct slice item, struct error *error)
+{
+	struct network network;
+	const char *slash = item.size ? memchr(item.data, '/', item.size) : NULL;
+	size_t size = slash ? (size_t)(slash - item.data) : item.size;
+	int shown = (int)(item.size < 64 ? item.size : 64);
+	bool is_prefix = slash && item.size > size + 1 && item.size < size + 5;
+	for (size_t i = size + 1; is_prefix && i < item.size; i++)
+		is_prefix = item.data[i] >= '0' && item.data[i] <= '9';
+	if (is_prefix && parse_network(slice_make(item.data, size), &network))
+		return error_cause(error, ERR_VALIDATION,
+		                   "'%.*s' has bits after its prefix, or its prefix is too long; a network "
+		                   "ends with zeros, as 10.0.0.0/8 does",
+		                   shown, item.data);
+	return error_cause(error, ERR_VALIDATION,
+	                   "'%.*s' is not a network such as 10.0.0.0/8 or fd00::/8", shown, item.data);
+}
+
 int network_list_parse(struct slice text, struct network_list *ret_list, struct error *error)
 {
 	struct network_list list = {0};
@@ -215,9 +235,7 @@ int network_list_parse(struct slice text, struct network_list *ret_list, struct 
 		if (list.count == NETWORKS_MAX)
 			return error_cause(error, ERR_VALIDATION, "more than %d networks", NETWORKS_MAX);
 		if (!parse_network(item, &list.networks[list.count]))
-			return error_cause(error, ERR_VALIDATION,
-			                   "'%.*s' is not a network such as 10.0.0.0/8 or fd00::/8",
-			                   (int)(item.size < 64 ? item.size : 64), item.data);
+			return refuse_network(item, error);
 		list.count++;
 		start = end + 1;
 	}
@@ -228,9 +246,13 @@ int network_list_parse(struct slice text, struct network_list *ret_list, struct 
 void network_list_check(const char *list, const struct setting_check *check, const char *setting)
 {
 	struct network_list networks;
-	if (network_list_parse(slice_of(list ? list : ""), &networks, NULL))
-		setting_fault(check, setting,
-		              "must be a list of networks such as 10.0.0.0/8, 2001:db8::/32");
+	struct error error = {0};
+	char what[sizeof error.cause + 128];
+	if (!network_list_parse(slice_of(list ? list : ""), &networks, &error))
+		return;
+	snprintf(what, sizeof what, "must be a list of networks such as 10.0.0.0/8, 2001:db8::/32: %s",
+	         error.cause);
+	setting_fault(check, setting, what);
 }
 
 bool network_list_contains(const struct network_list *list, const struct sockaddr *address)

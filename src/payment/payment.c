@@ -48,6 +48,18 @@ static void list_names(const char *last, char text[NAMES_SIZE])
 	}
 }
 
+/* Returns the setting that the message names. */
+static const char *find_setting(const struct error *error)
+{
+	static const char *const names[] = {"payment.stripe_key", "payment.stripe_webhook_secret",
+	                                    "payment.stripe_url", "payment.return_url"};
+	const char *message = error_message(error, LANGUAGE_ENGLISH);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strstr(message, names[i]))
+			return names[i];
+	return "payment.provider";
+}
+
 void payment_check_settings(const struct payment_settings *settings,
                             const struct setting_check *check)
 {
@@ -62,7 +74,9 @@ void payment_check_settings(const struct payment_settings *settings,
 		return;
 	}
 	if (payment_provider_open(settings, &provider, &error))
-		setting_fault(check, "payment.provider", error_message(&error, LANGUAGE_ENGLISH));
+		setting_fault(check, find_setting(&error), error_message(&error, LANGUAGE_ENGLISH));
+	else if (find_driver(settings->provider)->check_settings)
+		find_driver(settings->provider)->check_settings(settings, check);
 	payment_provider_close(provider);
 }
 

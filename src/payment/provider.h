@@ -8,6 +8,9 @@
 
 struct payment_driver {
 	const char *name;
+	/* Reports further faults of settings that `open` accepts; NULL: none. */
+	void (*check_settings)(const struct payment_settings *settings,
+	                       const struct setting_check *check);
 	bool charges;
 	/* Optional: no notices; read_notice is not called. */
 	const char *notice_header;

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/pem.h"
 #include "base/schedule.h"
 #include "net/http.h"
 #include "seal/certificate.h"
@@ -122,7 +123,12 @@ static int load_roots(const struct authorities *authorities, struct authority *a
 	if (buf_check(&authority->roots) != 0)
 		return ERR_NO_MEMORY;
 	/* Parsed at the start, so that a file without certificates is reported then. */
-	return certificates_read(buf_slice(&authority->roots), &certificates, error);
+	int result = certificates_read(buf_slice(&authority->roots), &certificates, error);
+	if (result != ERR_VALIDATION || authority->embedded)
+		return result;
+	const char *fault = pem_certificates_fault(buf_slice(&authority->roots));
+	return error_cause(error, result, "%s %s", authority->options.roots_path,
+	                   fault ? fault : "has an unreadable certificate, or more than 64");
 }
 
 /* Copies the host and port of a URL, without credentials. */
@@ -170,7 +176,7 @@ static int add_authority(struct authorities *authorities, const struct authority
 		authority->options.kind = AUTHORITY_DEVELOPMENT;
 	else if (http_url_check(slice_of(options->url), true, "tsa.url", error) != 0 ||
 	         strlen(options->url) >= AUTHORITY_REASON_SIZE)
-		return error_cause(error, ERR_VALIDATION, "%s: invalid URL", authority->options.name);
+		return error_cause(error, ERR_VALIDATION, "%s: invalid URL", authority->health.host);
 	else if (has_credentials(options) && strncasecmp(options->url, "https://", 8) != 0)
 		return error_cause(error, ERR_VALIDATION, "%s: credentials require https://",
 		                   authority->options.name);

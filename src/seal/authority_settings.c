@@ -1,5 +1,7 @@
 #include "seal/authority_settings.h"
 
+#include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -8,7 +10,10 @@
 
 #include "base/arena.h"
 #include "net/address.h"
+#include "net/http.h"
+#include "base/file.h"
 #include "seal/authority.h"
+#include "seal/certificate.h"
 
 #define LIST_MEMORY_MAX ((size_t)64 * 1024)
 
@@ -111,16 +116,19 @@ static void check_pair(const struct setting_check *check, const char *one, struc
 static void check_file(const struct setting_check *check, const char *setting, struct slice path,
                        bool is_secret)
 {
-	char text[4096];
+	char text[PATH_MAX], what[PATH_MAX + 128];
 	struct stat facts;
-	if (!path.size)
+	if (snprintf(text, sizeof text, "%.*s", (int)path.size, path.data) >= (int)sizeof text) {
+		setting_fault(check, setting, "is too long for a path");
 		return;
-	int size = snprintf(text, sizeof text, "%.*s", (int)path.size, path.data);
-	if (size >= (int)sizeof text || stat(text, &facts) != 0 || !S_ISREG(facts.st_mode) ||
-	    access(text, R_OK) != 0)
-		setting_fault(check, setting, "cannot be read");
-	else if (is_secret && facts.st_mode & (S_IRWXG | S_IRWXO))
-		setting_fault(check, setting, "must be accessible only to its owner: mode 0600 or 0400");
+	}
+	if (!setting_check_readable(check, setting, text) || !*text || !is_secret ||
+	    stat(text, &facts) != 0 || !(facts.st_mode & (S_IRWXG | S_IRWXO)))
+		return;
+	snprintf(what, sizeof what,
+	         "%s must be accessible only to its owner: mode 0600 or 0400, not %04o", text,
+	         (unsigned)facts.st_mode & 07777);
+	setting_fault(check, setting, what);
 }
 
 static void check_credentials(const struct authority_settings *settings,
@@ -164,6 +172,56 @@ static void warn_of_shared(const struct setting_check *check, const char *settin
 
 /* ---- the check ---- */
 
+/* Reports an address that no request can be sent to. It may contain credentials and is not shown.
+ */
+static void check_url(const struct setting_check *check, struct slice url)
+{
+	struct error ignored = {0};
+	if (!starts_with(url, "https://") && !starts_with(url, "http://"))
+		setting_fault(check, "tsa.url",
+		              "must list https:// addresses, or embedded: for development");
+	else if (memchr(url.data, ' ', url.size) || memchr(url.data, ';', url.size))
+		setting_fault(check, "tsa.url", "must separate addresses with commas");
+	else if (memchr(url.data, '@', url.size))
+		setting_fault(check, "tsa.url",
+		              "must not contain a user name or password: set tsa.user and tsa.password");
+	else if (http_url_check(url, true, "tsa.url", &ignored))
+		setting_fault(check, "tsa.url",
+		              "must list addresses such as https://tsa.example.net/tsr, in ASCII and "
+		              "without a fragment");
+}
+
+static bool is_oid(struct slice text)
+{
+	bool dotted = false;
+	for (size_t i = 0; i < text.size; i++) {
+		bool dot = text.data[i] == '.';
+		if (!isdigit((unsigned char)text.data[i]) &&
+		    (!dot || i == 0 || i + 1 == text.size || text.data[i - 1] == '.'))
+			return false;
+		dotted |= dot;
+	}
+	return dotted || !text.size;
+}
+
+static void check_kinds_and_policies(const struct authority_settings *settings,
+                                     const struct setting_check *check)
+{
+	const char *kinds = settings->kind, *policies = settings->policy;
+	bool good_kinds = true, good_policies = true;
+	struct slice item;
+	enum authority_kind kind;
+	while (next_item(&kinds, &item))
+		good_kinds &= authority_kind_parse(item, &kind) && kind != AUTHORITY_DEVELOPMENT;
+	while (next_item(&policies, &item))
+		good_policies &= is_oid(item);
+	if (!good_kinds)
+		setting_fault(check, "tsa.kind", "must be a list of qualified or non_qualified");
+	if (!good_policies)
+		setting_fault(check, "tsa.policy",
+		              "must be a list of object identifiers such as 1.3.6.1.4.1");
+}
+
 /* Checks the addresses and the credentials that each receives. */
 static void check_each(const struct authority_settings *settings, const struct setting_check *check,
                        unsigned count)
@@ -176,9 +234,7 @@ static void check_each(const struct authority_settings *settings, const struct s
 		if (slice_is(item, AUTHORITY_EMBEDDED_URL))
 			continue;
 		remote = true;
-		if (!starts_with(item, "https://") && !starts_with(item, "http://"))
-			setting_fault(check, "tsa.url",
-			              "must list https:// addresses, or embedded: for development");
+		check_url(check, item);
 	}
 	if (count > AUTHORITIES_MAX)
 		setting_fault(check, "tsa.url", "must list at most 8 authorities");
@@ -195,13 +251,8 @@ void authority_check_settings(const struct authority_settings *settings,
                               const struct setting_check *check)
 {
 	unsigned count = count_items(settings->url);
-	const char *rest = settings->kind;
-	struct slice item;
-	enum authority_kind kind;
 	check_each(settings, check, count);
-	while (next_item(&rest, &item))
-		if (!authority_kind_parse(item, &kind) || kind == AUTHORITY_DEVELOPMENT)
-			setting_fault(check, "tsa.kind", "must be a list of qualified or non_qualified");
+	check_kinds_and_policies(settings, check);
 	check_count(check, "tsa.kind", settings->kind, count);
 	check_count(check, "tsa.roots", settings->roots, count);
 	check_count(check, "tsa.policy", settings->policy, count);
@@ -287,7 +338,7 @@ static int create_authorities(const struct authority_settings *settings, struct 
 		if (!item->url || (kind && !authority_kind_parse(slice_of(kind), &item->kind)))
 			return error_cause(error, ERR_VALIDATION, "invalid tsa.url or tsa.kind");
 		if (!item->client_certificate != !item->client_key)
-			return ERR_NO_MEMORY; /* the settings have both or neither */
+			return error_cause(error, ERR_VALIDATION, "a client certificate requires its key");
 		bool usable = signer || strcmp(item->url, AUTHORITY_EMBEDDED_URL) != 0;
 		used += usable && (only < 0 || i == (size_t)only);
 	}
@@ -297,6 +348,40 @@ static int create_authorities(const struct authority_settings *settings, struct 
 	int result =
 		network_list_parse(slice_of(settings->allow_networks), &options.guard.allowed, error);
 	return result ? result : authorities_create(&options, ret, error);
+}
+
+static bool has_certificates(const char *path)
+{
+	BUF_AUTO struct buf text;
+	struct error ignored = {0};
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+	buf_init(&text, PEM_FILE_MAX);
+	return !file_read_whole(path, &text, &ignored) &&
+	       !certificates_read(buf_slice(&text), &certificates, &ignored);
+}
+
+const char *authority_setting_at_fault(const struct authority_settings *settings)
+{
+	const char *kinds = settings->kind;
+	struct slice item;
+	enum authority_kind kind;
+	size_t count = list_count(settings->url);
+	while (next_item(&kinds, &item))
+		if (!authority_kind_parse(item, &kind))
+			return "tsa.kind";
+	for (size_t i = 0; i < count && i < AUTHORITIES_MAX; i++) {
+		ARENA_AUTO struct arena arena;
+		arena_init(&arena, LIST_MEMORY_MAX);
+		const char *url = list_item(&arena, settings->url, i);
+		const char *roots = list_item(&arena, settings->roots, i);
+		bool certificate = list_item(&arena, settings->client_certificate, i) != NULL;
+		if (certificate != (list_item(&arena, settings->client_key, i) != NULL))
+			return certificate ? "tsa.client_key" : "tsa.client_certificate";
+		bool embedded = url && strcmp(url, AUTHORITY_EMBEDDED_URL) == 0;
+		if (!embedded && (!roots || !has_certificates(roots)))
+			return "tsa.roots";
+	}
+	return "tsa.url";
 }
 
 size_t authority_count(const struct authority_settings *settings)

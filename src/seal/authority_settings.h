@@ -36,6 +36,9 @@ bool authority_has_embedded(const struct authority_settings *settings);
  * is listed. */
 int authority_create_all(const struct authority_settings *settings, struct signer *signer,
                          struct authorities **ret_authorities, struct error *error) MUST_CHECK;
+/* Returns the name of the setting to correct after a failure of authority_create_all. Reads the
+ * files. */
+const char *authority_setting_at_fault(const struct authority_settings *settings);
 /* Creates the one of this index, for a check; *ret_authorities is NULL for an embedded one. */
 int authority_create_one(const struct authority_settings *settings, size_t index,
                          struct authorities **ret_authorities, struct error *error) MUST_CHECK;

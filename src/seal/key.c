@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/pem.h"
 #include "seal/certificate.h"
 #include "seal/key_driver.h"
 
@@ -115,8 +116,10 @@ static int read_certificates(const char *path, STACK_OF(X509) * *ret, struct err
 	int result = file_read_whole(path, &pem, error);
 	if (!result)
 		result = certificates_read(buf_slice(&pem), ret, error);
+	const char *fault = result == ERR_VALIDATION ? pem_certificates_fault(buf_slice(&pem)) : NULL;
 	if (result == ERR_VALIDATION)
-		return error_cause(error, ERR_REFUSED, "%s: no certificates", path);
+		return error_cause(error, ERR_REFUSED, "%s: no certificates: the file %s", path,
+		                   fault ? fault : "has an unreadable one, or more than 64");
 	return result;
 }
 
@@ -328,11 +331,13 @@ static int try_key(struct key *key, const struct key_source *source, struct erro
 	int result = key->driver->sign(key->handle, slice_of(trial), &signature, error);
 	if (result == ERR_UNAVAILABLE)
 		return ERR_REFUSED;
-	if (!result && !verifies(key, slice_of(trial), buf_slice(&signature)))
-		return error_cause(error, ERR_REFUSED,
-		                   "the first certificate does not belong to the key in %.200s",
-		                   source->key);
-	return result;
+	if (result || verifies(key, slice_of(trial), buf_slice(&signature)))
+		return result;
+	bool own = !source->chain || !*source->chain;
+	return error_cause(error, ERR_REFUSED,
+	                   "the first certificate in %.200s does not belong to the key in %.200s; the "
+	                   "key's own certificate must come first, then its issuers",
+	                   own ? source->key : source->chain, source->key);
 }
 
 int key_open(const struct key_source *source, struct key **ret_key, struct error *error)

@@ -104,7 +104,7 @@ def test_what_a_start_refuses_is_found_before(tmp_path, held):
     data.mkdir()
     told = problems(findings(*arguments))
     assert told.keys() == {"service.listen", "service.admin_listen", "service.admin_socket",
-                           "signer.key", "tsa.url"}
+                           "signer.key", "tsa.roots"}
     assert held in told["service.listen"] and "nowhere" in told["service.admin_socket"]
     code, lines = refused(arguments)
     assert code != 0

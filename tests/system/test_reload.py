@@ -151,7 +151,7 @@ def test_a_file_with_faults_changes_nothing(reloading):
     roots.write_text("nothing\n")
     (told,) = reloading.reload("configuration_rejected", tsa__url="embedded:,https://tsa.example/",
                                tsa__roots=roots)
-    assert told["setting"] == "tsa.url"
+    assert told["setting"] == "tsa.roots"
     (told,) = reloading.reload(rate__live=4)
     assert told["changed"] == "rate.live"
 

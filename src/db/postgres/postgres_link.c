@@ -84,9 +84,13 @@ int pg_parse_url(const char *url, PQconninfoOption **ret_options, struct error *
 	if (result)
 		return result;
 	*ret_options = PQconninfoParse(url, &why);
+	/* Other texts of the library can contain parts of the password. */
+	const char *parameters = strchr(url, '?');
+	bool may_show = why && strncmp(why, "invalid URI query parameter", 27) == 0 && parameters &&
+	                !strchr(parameters, '@');
 	if (!*ret_options)
-		result = error_cause(error, why ? ERR_VALIDATION : ERR_NO_MEMORY,
-		                     "postgresql: the address is not valid");
+		result = error_cause(error, why ? ERR_VALIDATION : ERR_NO_MEMORY, "%.200s",
+		                     may_show ? why : "postgresql: the address is not valid");
 	PQfreemem(why);
 	return result;
 }

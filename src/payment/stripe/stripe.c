@@ -561,8 +561,40 @@ static int stripe_read_notice(const void *state, struct slice signature, struct 
 	return result;
 }
 
+static bool begins_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_test_key(const char *key)
+{
+	return begins_with(key, "sk_test_") || begins_with(key, "rk_test_");
+}
+
+/* Reports keys in each other's place, by the prefixes that Stripe gives them. */
+static void stripe_check_settings(const struct payment_settings *settings,
+                                  const struct setting_check *check)
+{
+	const char *key = settings->stripe_key, *secret = settings->stripe_webhook_secret;
+	if (begins_with(key, "pk_"))
+		setting_fault(check, "payment.stripe_key",
+		              "must be a secret or restricted key (sk_live_… or rk_live_…), not a "
+		              "publishable key");
+	else if (begins_with(key, "whsec_"))
+		setting_fault(check, "payment.stripe_key",
+		              "must be a secret or restricted key (sk_live_… or rk_live_…), not the "
+		              "secret of a webhook endpoint");
+	else if (is_test_key(key))
+		setting_warn(check, "payment.stripe_key",
+		             "is a key of Stripe's test mode: no payment is real");
+	if (begins_with(secret, "sk_") || begins_with(secret, "rk_") || begins_with(secret, "pk_"))
+		setting_fault(check, "payment.stripe_webhook_secret",
+		              "must be the secret of the webhook endpoint (whsec_…), not an API key");
+}
+
 const struct payment_driver payment_stripe = {
 	.name = "stripe",
+	.check_settings = stripe_check_settings,
 	.address = stripe_address,
 	.charges = true,
 	.notice_header = "Stripe-Signature",
