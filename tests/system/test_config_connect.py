@@ -159,6 +159,22 @@ def test_each_failure_names_its_setting(world):
     assert (world.authority.count, len(world.mail.logins)) == (before[0], before[2])
 
 
+@pytest.mark.postgresql
+@pytest.mark.skipif(stores.DISTRIBUTED, reason="each of the other servers has standbys of its own")
+def test_a_missing_standby_is_warned_of_without_being_asked(world):
+    """A start does not fail for it, and a server that does not answer is no fault of the settings."""
+    def warned(setting, **changed):
+        done = world.run("config", "check", "--json", **changed)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return [one["warning"] for one in json.loads(done.stdout)["findings"] if one["setting"] == setting]
+
+    assert not warned("store.require_replicas")
+    (said,) = warned("store.require_replicas", store__require_replicas=7)
+    assert "store.require_replicas asks for 7" in said and "registrations are refused" in said
+    (said,) = warned("store.url", store__url="postgresql://constancia@127.0.0.1:1/register")
+    assert said.startswith("the standbys are unknown, since the server did not answer: ")
+
+
 @contextlib.contextmanager
 def server_settings(primary, **settings):
     """In force while this runs."""
