@@ -12,8 +12,8 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
 INCLUDE = re.compile(r'^#include "(.+)"$')
 
 ENTRY = re.compile(r'^SETTING\((\w+), (\w+), (\w+), "(.*?)", "(.*)"\)$')
-KINDS = {"TEXT": "text", "SECRET": "secret", "LIST": "list", "INTEGER": "number", "DURATION": "duration",
-         "BOOLEAN": "boolean"}
+KINDS = {"TEXT": "text", "SECRET": "secret", "LIST": "list", "SECRET_LIST": "list of secrets",
+         "INTEGER": "number", "DURATION": "duration", "BOOLEAN": "boolean"}
 
 
 def escape(text):
