@@ -18,6 +18,7 @@
 #define COPY_CHUNK ((size_t)256 * 1024)
 #define LINE_MAX_SIZE (2 * SHA256_SIZE + CONTENT_NAME_MAX + 16)
 #define PREFIX "  content/" /* between digest and name */
+#define LINES_MAX ((size_t)64 * 1024)
 #define PROGRESS_US (10 * US_PER_SECOND)
 
 struct objects {
@@ -25,7 +26,9 @@ struct objects {
 	const char *directory, *previous;
 	bool reads_all;
 	struct backup_facts *facts;
-	FILE *list;
+	int list; /* content.sha256 */
+	char list_path[PATH_MAX];
+	struct buf lines; /* of the list, not written yet */
 	char *chunk;
 	int64_t reported_us;
 	struct error *error;
@@ -186,6 +189,18 @@ static int copy_object(struct objects *objects, struct saved *object)
 	return result ? result : 1;
 }
 
+/* Writes the lines of the list that are in memory, if they have at least `size` bytes. */
+static int write_lines(struct objects *objects, size_t size)
+{
+	int result = buf_check(&objects->lines);
+	if (result || objects->lines.size < size)
+		return result;
+	if (!file_write_all(objects->list, buf_slice(&objects->lines)))
+		return file_fail(objects->error, "writing", objects->list_path);
+	buf_clear(&objects->lines);
+	return OK;
+}
+
 static void report_progress(struct objects *objects)
 {
 	char count[24];
@@ -210,10 +225,13 @@ static int save_object(void *context, const struct named_object *row)
 	int result = linked ? linked : copy_object(objects, &object);
 	if (result <= 0)
 		return result;
-	char hex[2 * SHA256_SIZE + 1];
-	hex_encode(object.digest.bytes, SHA256_SIZE, hex);
-	if (fprintf(objects->list, "%s" PREFIX "%s\n", hex, object.name) < 0)
-		return file_fail(objects->error, "writing the list of objects in", objects->directory);
+	buf_add_hex(&objects->lines, object.digest.bytes, SHA256_SIZE);
+	buf_add_text(&objects->lines, PREFIX);
+	buf_add_text(&objects->lines, object.name);
+	buf_add_byte(&objects->lines, '\n');
+	result = write_lines(objects, LINES_MAX / 2);
+	if (result)
+		return result;
 	objects->facts->content_objects++;
 	objects->facts->content_linked += linked == 1;
 	objects->facts->content_bytes += object.size;
@@ -228,23 +246,24 @@ static int save_all(struct store *store, struct objects *objects)
 	              : store_list_objects(store, OBJECTS_ISSUED, save_object, objects, objects->error);
 }
 
-static int open_list(const char *directory, const char *mode, char path[PATH_MAX], FILE **ret,
-                     struct error *error)
+static int open_list(struct objects *objects)
 {
-	snprintf(path, PATH_MAX, "%s/" BACKUP_CONTENT_LIST, directory);
-	*ret = fopen(path, mode);
-	return *ret ? OK : file_fail(error, "opening", path);
+	snprintf(objects->list_path, PATH_MAX, "%s/" BACKUP_CONTENT_LIST, objects->directory);
+	objects->list =
+		open(objects->list_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return objects->list < 0 ? file_fail(objects->error, "creating", objects->list_path) : OK;
 }
 
-static int finish_list(FILE *list, const char *path, struct backup_facts *facts,
-                       struct error *error)
+static int finish_list(struct objects *objects)
 {
 	int64_t size;
-	bool written = fflush(list) == 0 && !ferror(list) && durable_sync_open(fileno(list));
-	int result = written ? OK : file_fail(error, "writing", path);
+	int result = write_lines(objects, 0);
+	if (!result && !durable_sync_open(objects->list))
+		result = file_fail(objects->error, "syncing", objects->list_path);
 	if (!result)
-		result = backup_digest_file(path, &size, &facts->content_list_sha256, error);
-	facts->has_content_list = !result;
+		result = backup_digest_file(objects->list_path, &size, &objects->facts->content_list_sha256,
+		                            objects->error);
+	objects->facts->has_content_list = !result;
 	return result;
 }
 
@@ -252,13 +271,14 @@ int backup_copy_objects(struct store *store, struct content_store *content, cons
                         const char *previous, bool reads_all, struct backup_facts *facts,
                         struct error *error)
 {
-	char url[PATH_MAX], path[PATH_MAX];
+	char url[PATH_MAX];
 	struct error own = {0};
 	struct objects objects = {.from = content,
 	                          .directory = directory,
 	                          .previous = previous,
 	                          .reads_all = reads_all,
 	                          .facts = facts,
+	                          .list = -1,
 	                          .reported_us = clock_monotonic_us(),
 	                          .error = error ? error : &own};
 	facts->content_objects = facts->content_missing = facts->content_bytes = 0;
@@ -267,15 +287,15 @@ int backup_copy_objects(struct store *store, struct content_store *content, cons
 	int result = content_open(url, true, &objects.to, objects.error);
 	if (result)
 		return result;
+	buf_init(&objects.lines, LINES_MAX);
 	objects.chunk = malloc(COPY_CHUNK);
-	result =
-		objects.chunk ? open_list(directory, "wxe", path, &objects.list, error) : ERR_NO_MEMORY;
+	result = objects.chunk ? open_list(&objects) : ERR_NO_MEMORY;
 	if (!result)
 		result = save_all(store, &objects);
 	if (!result)
-		result = finish_list(objects.list, path, facts, error);
-	if (objects.list)
-		fclose(objects.list);
+		result = finish_list(&objects);
+	descriptor_close(&objects.list);
+	buf_free(&objects.lines);
 	free(objects.chunk);
 	content_close(objects.to);
 	return result;
@@ -307,8 +327,10 @@ static int check_line(const char *directory, char *line, struct error *error)
 	if (!name)
 		return error_cause(error, ERR_CORRUPT, "%s/" BACKUP_CONTENT_LIST " is damaged", directory);
 	int result = path_of(directory, name, path, error);
-	if (!result && digest_path(path, &size, &found, error))
-		result = ERR_CORRUPT;
+	if (!result && access(path, F_OK) != 0 && errno == ENOENT)
+		result = error_cause(error, ERR_CORRUPT, "%s is missing", path);
+	if (!result)
+		result = digest_path(path, &size, &found, error);
 	if (!result && !sha256_equal(&found, &expected))
 		result = error_cause(error, ERR_CORRUPT, "%s does not match its digest", path);
 	return result;
@@ -322,10 +344,11 @@ int backup_check_objects(const char *directory, const struct backup_facts *facts
 	struct sha256 digest;
 	FILE *list;
 	*ret_objects = 0;
-	int result = open_list(directory, "re", path, &list, error);
-	if (result)
-		return result;
-	result = backup_digest_file(path, &size, &digest, error);
+	snprintf(path, sizeof path, "%s/" BACKUP_CONTENT_LIST, directory);
+	list = fopen(path, "re");
+	if (!list)
+		return file_fail(error, "opening", path);
+	int result = backup_digest_file(path, &size, &digest, error);
 	if (!result && !sha256_equal(&digest, &facts->content_list_sha256))
 		result = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
 	while (!result && fgets(line, sizeof line, list)) {

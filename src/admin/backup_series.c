@@ -72,17 +72,31 @@ static int compare_entries(const void *a, const void *b)
 	return one->number < other->number ? -1 : one->number > other->number;
 }
 
-static int add_entry(struct series_list *list, const char *directory, const char *name)
+/* Returns whether the manifest is missing or invalid. A manifest that cannot be read now may name a
+ * base, which the rotation must not remove. */
+static bool is_useless(const char *directory, int result)
+{
+	char path[PATH_SIZE];
+	snprintf(path, sizeof path, "%s/backup.json", directory);
+	return result == ERR_CORRUPT || result == ERR_VALIDATION ||
+	       (access(path, F_OK) != 0 && errno == ENOENT);
+}
+
+static int add_entry(struct series_list *list, const char *directory, const char *name,
+                     struct error *error)
 {
 	char path[PATH_MAX];
 	struct series_entry entry = {.number = number_of(name)};
 	snprintf(path, sizeof path, "%s/%s", directory, name);
 	snprintf(entry.name, sizeof entry.name, "%s", name);
-	struct error ignored = {0};
-	if (backup_read_manifest(path, &entry.facts, &ignored)) {
+	int result = backup_read_manifest(path, &entry.facts, error);
+	if (result && is_useless(path, result)) {
 		snprintf(list->unreadable, sizeof list->unreadable, "%s", name);
+		error_clear(error);
 		return OK;
 	}
+	if (result)
+		return result;
 	struct series_entry *items = realloc(list->items, (list->count + 1) * sizeof *items);
 	if (!items)
 		return ERR_NO_MEMORY;
@@ -100,9 +114,16 @@ int backup_series_list(const char *directory, struct series_list *ret, struct er
 	if (!open)
 		return file_fail(error, "opening", directory);
 	int result = OK;
-	for (struct dirent *entry; !result && (entry = readdir(open));)
+	while (!result) {
+		errno = 0;
+		struct dirent *entry = readdir(open);
+		if (!entry) {
+			result = errno ? file_fail(error, "reading", directory) : OK;
+			break;
+		}
 		if (number_of(entry->d_name))
-			result = add_entry(&list, directory, entry->d_name);
+			result = add_entry(&list, directory, entry->d_name, error);
+	}
 	closedir(open);
 	if (result) {
 		backup_series_free(&list);

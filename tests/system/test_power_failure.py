@@ -4,6 +4,7 @@ tests/support/forgetful.py."""
 
 import http.client
 import itertools
+import json
 import os
 import shutil
 import sqlite3
@@ -233,6 +234,30 @@ def test_a_backup_and_what_is_restored_from_it_outlast_a_power_failure(box):
     box.cut()
     box.service.data.rename(box.disk.root / "lost")
     done = box.command("store", "restore", "--live", place / "today")
+    assert done.returncode == 0, done.stderr
+    box.cut()
+    box.start().check()
+
+
+def test_a_series_of_backups_outlasts_a_power_failure(box):
+    """A complete backup, then an increment with objects that are linked."""
+    box.start()
+    place = box.disk.root / "series"
+    chosen = f"--set=backup.directory={place}"
+    for _ in range(2):
+        for _ in range(3):
+            box.register().expect(201)
+        assert box.service.stop() == 0
+        done = box.command("store", "backup", "--json", chosen)
+        assert done.returncode == 0, done.stderr
+        box.cut()
+        checked = box.command("store", "backup-verify", chosen)
+        assert checked.returncode == 0, checked.stderr
+        box.start()
+    assert json.loads(done.stdout)["kind"] == "incremental"
+    box.service.kill()
+    box.service.data.rename(box.disk.root / "lost")
+    done = box.command("store", "restore", "--live", "--latest", chosen)
     assert done.returncode == 0, done.stderr
     box.cut()
     box.start().check()

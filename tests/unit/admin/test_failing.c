@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "failing.h"
 #include "office.h"
-#include "admin/backup.h"
+#include "admin/backup_series.h"
 #include "evidence/event_proof.h"
 #include "issue/certify.h"
 #include "issue/links.h"
@@ -340,6 +340,54 @@ static int restore(const char *path)
 	struct db_options store = {.url = restored_url, .create = true};
 	struct content_options content = {.url = restored_content, .create = true};
 	return backup_restore(path, &store, &content, false, NULL, &facts, &error);
+}
+
+/* Returns the number of complete backups, after reading all of them. */
+static size_t verify_series(const char *directory, const char *url)
+{
+	struct series_list list = {0};
+	struct error why = {0};
+	assert_int_equal(backup_series_list(directory, &list, &why), OK);
+	size_t count = list.count;
+	assert_string_equal(list.unreadable, "");
+	for (size_t i = 0; i < count; i++) {
+		char path[400];
+		snprintf(path, sizeof path, "%s/%s", directory, list.items[i].name);
+		int result = backup_verify(path, NULL, url, true, &facts, &why);
+		if (result)
+			fail_msg("%s: %s", path, error_reason(&why, result));
+	}
+	backup_series_free(&list);
+	return count;
+}
+
+/* Many calls of making the next backup of a series; all would take minutes. */
+TEST_CASE(a_series_gains_a_whole_backup_or_none)
+{
+	char directory[256], url[256];
+	const unsigned kinds = MEMORY_AND_STORE | FAILING_FILES;
+	snprintf(directory, sizeof directory, "%s/series", office.sample.directory);
+	snprintf(url, sizeof url, "sqlite:%s", office.sample.directory);
+	struct backup_series series = {directory, .keep = 1, .full_every = 3, .store_url = url};
+	for (int at = 0;; at += 11) {
+		struct series_backup made = {0};
+		size_t before = at ? verify_series(directory, url) : 0;
+		error_clear(&error);
+		if (at)
+			failing_arm(kinds, at);
+		int result = backup_series_add(office.service.store, office.service.content, &series,
+		                               clock_now_us(), &made, &error);
+		const char *failed = at ? failing_disarm() : "none";
+		if (result && (!at || !failed || !failing_is_fault(result)))
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", result,
+			         error_reason(&error, result));
+		size_t after = verify_series(directory, url);
+		/* A backup whose last sync failed is there, but does not count as made. */
+		assert_in_range(after, result ? before : 1, before + 1);
+		assert_int_equal(result ? 0 : made.facts.content_missing, 0);
+		if (!failed)
+			break;
+	}
 }
 
 /* Every call of making and restoring a backup. A directory without a manifest is not a backup. */
