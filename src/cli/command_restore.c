@@ -255,13 +255,29 @@ static void check_key_files(struct recovery *recovery)
 
 /* ---- the steps that are left ---- */
 
+/* Gets the user that the service's commands must run as: the owner of the data directory; NULL:
+ * root. */
+static const char *find_owner(const char *data_directory)
+{
+	struct stat facts;
+	if (stat(data_directory, &facts) != 0 || facts.st_uid == 0)
+		return NULL;
+	const struct passwd *entry = getpwuid(facts.st_uid);
+	return entry ? entry->pw_name : NULL;
+}
+
 static void add_step(struct recovery *recovery, const char *command)
 {
 	const char *file = recovery->line->sources.file;
 	char *step = recovery->steps[recovery->step_count++], whole[PATH_MAX];
-	bool own = strncmp(command, "constancia ", strlen("constancia ")) == 0;
-	snprintf(step, STEP_SIZE, "%s%s%s", command, own && file ? " --config " : "",
-	         own && file ? realpath(file, whole) ?: file : "");
+	if (strncmp(command, "constancia ", strlen("constancia ")) != 0) {
+		snprintf(step, STEP_SIZE, "%s", command);
+		return;
+	}
+	const char *owner = find_owner(recovery->config->settings.service_data_dir);
+	snprintf(step, STEP_SIZE, "%s%s%s%s%s%s", owner ? "sudo -u " : "", owner ? owner : "",
+	         owner ? " " : "", command, file ? " --config " : "",
+	         file ? realpath(file, whole) ?: file : "");
 }
 
 static void find_steps(struct recovery *recovery)

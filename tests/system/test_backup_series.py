@@ -6,10 +6,12 @@ import hashlib
 import json
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
@@ -338,3 +340,22 @@ def test_a_backup_of_a_series_restores_the_identical_database(start, tmp_path):
                 if name in ("events", "accounts", "channels", "chains", "keys")}
     assert digest(copy.store) == digest(series.service.store)
     copy_keys(series.service.data, copy.data)
+
+
+@on_sqlite
+@pytest.mark.skipif(os.geteuid() != 0, reason="of root")
+def test_root_restores_as_the_owner_of_the_data_directory(start, tmp_path):
+    nobody = pwd.getpwnam("nobody")
+    series = Series(start, tmp_path / "series")
+    series.register()
+    series.back_up()
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        copy = Service(pathlib.Path(place) / "copy", backup__directory=f"{place}/series")
+        shutil.copytree(series.place, f"{place}/series")
+        copy.data.mkdir(mode=0o700, parents=True)
+        subprocess.run(["chown", "-R", f"{nobody.pw_uid}:{nobody.pw_gid}", f"{place}/series", copy.data], check=True)
+        done = run("store", "restore", "--latest", *copy.chosen())
+        assert done.returncode == 0, done.stderr
+        owners = {path.stat().st_uid for path in [copy.data, *copy.data.rglob("*")]}
+        assert owners == {nobody.pw_uid} and copy.store.path.exists()
