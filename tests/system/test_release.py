@@ -5,6 +5,7 @@ import contextlib
 import functools
 import hashlib
 import http.server
+import io
 import json
 import os
 import pathlib
@@ -170,6 +171,22 @@ def test_two_runs_give_the_same_bytes(tree, tmp_path):
     assert json.loads((again / "release.json").read_text())["source_date_epoch"] == COMMITTED
 
 
+def test_parts_of_another_commit_are_refused(tree, tmp_path):
+    tree.source("--unsigned")
+    digest = next(tree.output.glob("*.tar.gz")).read_bytes()
+    (tree.output / "clients").mkdir()
+    (tree.output / "clients/client.whl").write_text("a client")
+    again = tmp_path / "again"
+    tree.source("--unsigned", "--reuse", tree.output, output=again)
+    assert (again / "clients/client.whl").read_text() == "a client"
+    assert "clients/client.whl" in (again / "SHA256SUMS").read_text()
+    assert next(again.glob("*.tar.gz")).read_bytes() == digest
+    former = tree.git("rev-parse", "HEAD").strip()
+    tree.git("commit", "--quiet", "--allow-empty", "--message", "another")
+    told = tree.source("--unsigned", "--reuse", tree.output, output=tmp_path / "mixed", code=1)
+    assert f"was made of another commit, {former}" in told and not (tmp_path / "mixed").exists()
+
+
 def test_checksums_cover_everything_and_are_signed(tree, keys):
     (key, _), environment = keys
     tree.source("--key", key, GNUPGHOME=environment["GNUPGHOME"])
@@ -187,6 +204,55 @@ def test_checksums_cover_everything_and_are_signed(tree, keys):
 def test_a_key_that_cannot_sign_is_found_first(tree, keys):
     told = tree.source("--key", "0123456789" * 4, code=1, GNUPGHOME=keys[1]["GNUPGHOME"])
     assert "gpg cannot sign with 0123456789" in told and not tree.output.exists()
+
+
+# ---- the bill of materials of an image ----
+
+def layer(**contents):
+    """A compressed layer of an image with files, whose names have __ for a slash."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+        for name, text in contents.items():
+            entry = tarfile.TarInfo(name.replace("__", "/"))
+            entry.size = len(text.encode())
+            tar.addfile(entry, io.BytesIO(text.encode()))
+    return made.getvalue()
+
+
+def oci_archive(path, *layers):
+    def blob(data):
+        digest = hashlib.sha256(data).hexdigest()
+        blobs[f"blobs/sha256/{digest}"] = data
+        return {"digest": f"sha256:{digest}"}
+
+    blobs = {}
+    manifest = blob(json.dumps({"layers": [blob(data) for data in layers]}).encode())
+    blobs["index.json"] = json.dumps({"manifests": [manifest]}).encode()
+    with tarfile.open(path, "w") as tar:
+        for name, data in blobs.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+
+
+def test_an_image_consists_of_its_packages(tmp_path):
+    status = "Package: {}\nStatus: {}\nArchitecture: amd64\nVersion: {}\n{}\n"
+    base = status.format("libc6", "install ok installed", "2.41-1", "Source: glibc\n")
+    oci_archive(tmp_path / "image.tar", layer(var__lib__dpkg__status=base), layer(
+        var__lib__dpkg__status=base + status.format("constancia", "install ok installed", "1.0+deb13",
+                                                    "Source: constancia (1.0)\n") +
+        status.format("gone", "deinstall ok config-files", "1", ""),
+        usr__share__doc__constancia__copyright="Format: 1.0\n\nFiles: *\nLicense: Apache-2.0\n"))
+    words = ROOT / "scripts/sbom", "--version", "1.0", "--image", tmp_path / "image.tar"
+    bill = json.loads(run(*words, env={**os.environ, "SOURCE_DATE_EPOCH": str(COMMITTED)}))
+    ours, libc = bill["components"]
+    assert ours["purl"] == "pkg:deb/debian/constancia@1.0%2Bdeb13?arch=amd64"
+    assert ours["licenses"] == [{"license": {"name": "Apache-2.0"}}]
+    assert {"name": "debian:source-version", "value": "1.0"} in ours["properties"]
+    assert libc["name"] == "libc6" and {"name": "debian:source", "value": "glibc"} in libc["properties"]
+    assert bill["metadata"]["component"]["type"] == "container"
+    oci_archive(tmp_path / "empty.tar", layer(etc__passwd="root"))
+    assert "no Debian packages" in run(*words[:-1], tmp_path / "empty.tar", code=1)
 
 
 # ---- the tree for apt ----
