@@ -15,6 +15,8 @@
 #include "service/service.h"
 #include "service/webhook.h"
 
+#define DRAIN_DELAY_MAX_US (8 * US_PER_SECOND) /* a stop may take half a minute in all */
+
 static void check_schedule(const struct check *check, const char *setting, const char *schedule)
 {
 	struct schedule waits;
@@ -87,6 +89,8 @@ static void check_service(const struct check *check, bool serving)
 	if (*settings->service_tls_certificate && starts_with(url, "http://"))
 		setting_warn(&check->report, "service.public_url",
 		             "should begin with https:// because the public interface uses TLS");
+	if (settings->http_drain_delay > DRAIN_DELAY_MAX_US)
+		fault(check, "http.drain_delay", "must be at most 8s");
 }
 
 static void check_stores(const struct check *check)

@@ -300,8 +300,11 @@ void node_close(struct node *node)
 	alarm(FORCED_EXIT_S);
 	supervision_begin_stop(node->supervision);
 	reload_audit_flush(node->reload_audit);
-	if (node->http)
-		http_drain(node->http, clock_monotonic_us() + DRAIN_US);
+	int64_t drained_by_us = clock_monotonic_us() + DRAIN_US;
+	if (node->http) {
+		http_announce_drain(node->http, node->service.settings->http_drain_delay);
+		http_drain(node->http, drained_by_us);
+	}
 	http_stop(node->http);
 	admin_server_stop(node->admin_server);
 	reload_audit_stop(node->reload_audit);
