@@ -88,6 +88,7 @@ conformance: deps-conformance everything
 	@tests/package/run build
 	@tests/package/release build
 	@tests/package/ten_steps build
+	@tests/conformance/image/run build
 	@tests/package/first_minute
 	@tests/conformance/debian13 build
 	@tests/conformance/clang build
@@ -95,7 +96,8 @@ conformance: deps-conformance everything
 	@tests/conformance/clients/run build
 	@tests/conformance/examples/run build
 	@tests/conformance/pages/run build
-	@CONSTANCIA=$(CURDIR)/build/constancia /usr/bin/python3 -B -m pytest -q -p no:cacheprovider tests/conformance/test_postgresql_archive.py
+	@CONSTANCIA=$(CURDIR)/build/constancia \
+		/usr/bin/python3 -B -m pytest -q -p no:cacheprovider tests/conformance/test_postgresql_archive.py
 	@tests/conformance/charts/run build
 
 # Pictures of every page for people, to be looked at: build/pictures.

@@ -1,9 +1,9 @@
 """Containers without an engine: runs the processes that a composition or manifest describes on this machine.
 
-Each container has a loopback address of its own, so that the ports stay as they are. In its command, environment and
+Each container has a loopback address of its own, so that the ports are unchanged. In its command, environment and
 mounted text files, the paths of mounts become paths of a scratch directory, names of hosts become addresses, and
-0.0.0.0 and 127.0.0.1 become its own address; `replace` has further patterns with their replacements. What an engine alone does is not shown: the read-only root, users,
-capabilities and networks.
+0.0.0.0 and 127.0.0.1 become its own address; `replace` has further patterns with their replacements. What an engine
+alone does is not shown: the read-only root, users, capabilities and networks.
 """
 
 import json

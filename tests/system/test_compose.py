@@ -15,6 +15,7 @@ import yaml
 
 import stores  # noqa: F401  finds tests/support
 import compose
+import containers
 import journey
 from program import ROOT, eventually
 
@@ -142,3 +143,13 @@ def test_existing_secrets_stay(deployed):
     subprocess.run([deployed / "make-secrets"], check=True, capture_output=True)
     assert {path.name: path.read_bytes() for path in (deployed / "secrets").iterdir()} == before
     assert before["pg_service.conf"] == b"[constancia]\npassword=" + before["database"] + b"\n"
+
+
+def test_every_health_check_is_the_image_s(deployed):
+    """An image in OCI format has none: whatever runs it names the command."""
+    wanted = containers.image()["healthcheck"]
+    lines = (deployed / "constancia.container").read_text().splitlines()
+    assert json.loads(next(line for line in lines if line.startswith("HealthCmd=")).partition("=")[2]) == wanted
+    document = yaml.safe_load((deployed / "compose.yaml").read_text())
+    kind, *command = document["services"]["constancia"]["healthcheck"]["test"]
+    assert kind == "CMD" and command == [*wanted[:-1], wanted[-1].replace("/livez", "/readyz")]

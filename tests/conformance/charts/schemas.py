@@ -1,4 +1,4 @@
-"""Makes schemas that stand in one file each, as kubeconform needs them: usage: schemas.py DIRECTORY OUTPUT
+"""Makes schemas of one file each, as kubeconform needs them: usage: schemas.py DIRECTORY OUTPUT
 
 DIRECTORY has schemas that refer to _definitions.json. Each one of OUTPUT has the definitions that it needs.
 """
