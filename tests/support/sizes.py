@@ -51,6 +51,7 @@ TABLE = {
     "accounts_reported": (100, (1, 3)),
     "audit_page": (4 * MIB, (100_000,)),  # more than a page of the default length
     "objects_listed": (500, (1, 3)),
+    "page_list_window": (4096, (1, 2, 7, 100)),
     "checked": (256, (1, 3)),
     "key_uses_noted": (500, (1, 3)),
     "forgotten": (500, (1, 3)),
