@@ -379,7 +379,8 @@ int pg_schema_checked(struct db *base, struct error *error)
 static const char lock_schema[] =
 	"SELECT pg_try_advisory_xact_lock(" PG_SCHEMA_LOCK ")::int::bigint";
 static const char holders_query[] =
-	"SELECT COALESCE(string_agg(DISTINCT COALESCE(host(a.client_addr), 'the server''s machine'), ', '), '')"
+	"SELECT COALESCE(string_agg(DISTINCT"
+	" COALESCE(host(a.client_addr), 'the server''s machine'), ', '), '')"
 	" FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid"
 	" WHERE a.datname = current_database() AND l.pid <> pg_backend_pid()"
 	" AND l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
