@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-PATIENCE = 60
+PATIENCE = 300
 SHUT_DOWN = signal.SIGRTMIN + 3  # systemd(1): halt
 HIERARCHY = pathlib.Path("/sys/fs/cgroup")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")

@@ -58,7 +58,7 @@ def seal(directory, address, request):
 
 def main():
     directory, address = pathlib.Path(sys.argv[1]), sys.argv[2]
-    publisher = Publisher(directory, (address, PUBLISHER_PORT), name="Raíz de ejemplo", kind="RSA-3072")
+    publisher = Publisher(directory, (address, PUBLISHER_PORT), name="Raíz de ejemplo")
     publisher.pki.add_issuer("time", "An issuer of timestamps")
     authority = Behind(timestamp_authority.Certificates(str(publisher.pki.timestamps("Unidad 7", "time"))), address,
                        web_certificate(directory))

@@ -18,19 +18,21 @@ from chroot import Verdicts  # noqa: E402
 
 PAGE = outside.ROOT / "docs" / "operate" / "production.md"
 HERE, OUTSIDE = "44.0.0.1", "44.0.0.2"  # of a network that ends at the two
-PATIENCE = 60
+PATIENCE = 300
 verdict = Verdicts()
 
 
-def steps():
-    """The blocks of each step: {heading: [text, …]}, in order."""
-    found = {}
-    for part in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.M)[1:]:
-        heading, _, text = part.partition("\n")
-        blocks = re.findall(r"^```sh\n(.*?)^```", text, flags=re.M | re.S)
-        if blocks:
-            found[heading.strip()] = blocks
-    return found
+def blocks_of(text):
+    return re.findall(r"^```sh\n(.*?)^```", text, flags=re.M | re.S)
+
+
+def read_page():
+    """What the operator sets before the first step, and the blocks of each section: {heading: [text, …]}, in order."""
+    head, *parts = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    variables, = blocks_of(head)
+    sections = {part.partition("\n")[0].strip(): blocks_of(part) for part in parts}
+    assert len([heading for heading in sections if re.match(r"\d+\. ", heading)]) == 10 and all(sections.values())
+    return variables, sections
 
 
 class World:
@@ -62,10 +64,12 @@ class World:
 
 
 class Operator:
-    """Follows the page. `before` and `after` hold what happens outside of the page's blocks, by step."""
+    """Follows the page, and receives from outside the files that its steps name."""
 
     def __init__(self, machine, world, package):
         self.machine, self.world, self.package, self.times = machine, world, package, []
+        self.variables, self.sections = read_page()
+        self.received = {"seal-chain.pem": self.seal_chain, "tsa-roots.pem": self.roots}
 
     def prepare(self):
         machine, world = self.machine, self.world
@@ -77,18 +81,22 @@ class Operator:
         machine.shell("update-ca-certificates")
         shutil.copy(self.package, machine.path("/root"))
 
-    def certify_seal(self):
+    def seal_chain(self):
         """The provider's answer to the request."""
-        request = self.machine.path("/root/seal.csr")
-        self.machine.path("/root/seal-chain.pem").write_bytes(outside.seal(self.world.directory, OUTSIDE, request))
+        return outside.seal(self.world.directory, OUTSIDE, self.machine.path("/root/seal.csr"))
 
-    def receive_roots(self):
-        shutil.copy(self.world.directory / "roots.pem", self.machine.path("/root/tsa-roots.pem"))
+    def roots(self):
+        return (self.world.directory / "roots.pem").read_bytes()
+
+    def receive(self, block):
+        for name in [name for name in self.received if name in block]:
+            self.machine.path(f"/root/{name}").write_bytes(self.received.pop(name)())
 
     def follow(self, heading, blocks):
         start = time.monotonic()
         for block in blocks:
-            code, words = self.machine.shell("cd /root\n" + block)
+            self.receive(block)
+            code, words = self.machine.shell(f"cd /root\n{self.variables}\n{block}")
             if not verdict(code == 0, f"{heading}: {block.strip().splitlines()[0][:70]}", words):
                 raise SystemExit(1)
             print("\n".join("      " + line for line in words.splitlines()[-6:]), flush=True)
@@ -104,14 +112,8 @@ def main():
         with World(work) as world, Booted(root) as machine:
             operator = Operator(machine, world, package)
             operator.prepare()
-            received = {"2": operator.certify_seal, "3": operator.receive_roots}
-            for heading, blocks in steps().items():
-                number = heading.split(".")[0]
-                if number == "3":
-                    received["3"]()
+            for heading, blocks in operator.sections.items():
                 operator.follow(heading, blocks)
-                if number == "2":
-                    received["2"]()
     except Unavailable as reason:
         print(f"ten_steps: no machine can be booted here: {reason}", file=sys.stderr)
         sys.exit(2)
