@@ -97,6 +97,7 @@ void error_clear(struct error *error)
 	error->message = MSG_NONE;
 	error->english[0] = error->spanish[0] = error->command[0] = error->cause[0] = '\0';
 	error->retry_after_seconds = 0;
+	error->fault = FAULT_NONE;
 }
 
 void error_keep(struct error *error, int code)
@@ -144,6 +145,7 @@ int error_set(struct error *error, int code, enum message message, ...)
 	va_end(list);
 	error->code = code;
 	error->message = message;
+	error->fault = FAULT_NONE;
 	error->english[0] = error->spanish[0] = error->command[0] = '\0';
 	if (message > MSG_NONE && message < MSG_COUNT) {
 		fill(error->english, sentences[message][LANGUAGE_ENGLISH], places);
@@ -160,6 +162,7 @@ int error_cause(struct error *error, int code, const char *format, ...)
 		return code;
 	error->code = code;
 	error->message = MSG_NONE;
+	error->fault = FAULT_NONE;
 	error->english[0] = error->spanish[0] = error->command[0] = '\0';
 	va_list list;
 	va_start(list, format);
@@ -169,6 +172,12 @@ int error_cause(struct error *error, int code, const char *format, ...)
 	 * UTF-8. */
 	utf8_replace_invalid(error->cause);
 	return code;
+}
+
+void error_blame(struct error *error, enum fault fault)
+{
+	if (error)
+		error->fault = fault;
 }
 
 static void name_fields(char text[ERROR_MESSAGE_MAX], field_namer *namer, const void *context,

@@ -295,7 +295,7 @@ static void try_content(struct trial *trial)
 		result = error.code ? error.code : ERR_NETWORK;
 	content_close(content);
 	if (result)
-		probe_fail(trial, result, &error);
+		probe_fail_content(trial, result, &error);
 	else
 		probe_end(trial, false, "%s: wrote, read, listed and deleted an object%s",
 		          trial->settings->content_url,
@@ -328,7 +328,7 @@ static void try_mail(struct trial *trial)
 	if (!result)
 		result = mail_check_server(&server, settings->mail_from, &error);
 	if (result)
-		probe_fail(trial, result, &error);
+		probe_fail_mail(trial, result, &error);
 	else
 		probe_end(trial, false, "%s: connected%s%s; nothing was sent", settings->mail_url,
 		          settings->mail_require_tls ? ", encrypted" : "",

@@ -67,6 +67,16 @@ static void try_revocation(struct trial *trial, const char *of, struct slice pat
 		probe_end(trial, false, "%s: its %zu certificates are not revoked", of, count);
 }
 
+static void fail_authority(struct trial *trial, size_t index,
+                           const struct authority_failures *failures)
+{
+	struct authority_settings settings = settings_authorities(trial->settings);
+	const char *remedy = "";
+	trial->setting =
+		authority_setting_of_fault(&settings, index, failures->items[0].fault, &remedy);
+	probe_end(trial, true, "%s: %s%s", failures->items[0].name, failures->items[0].reason, remedy);
+}
+
 static void try_authority(struct trial *trial, size_t index)
 {
 	AUTHORITY_RESULT_AUTO struct authority_result given = {0};
@@ -89,7 +99,7 @@ static void try_authority(struct trial *trial, size_t index)
 		          given.facts.authority.name, authority_kind_text(given.kind), given.facts.policy,
 		          (long long)(clock_now_us() - given.facts.gen_time_us) / 1000);
 	else if (failures.count)
-		probe_end(trial, true, "%s: %s", failures.items[0].name, failures.items[0].reason);
+		fail_authority(trial, index, &failures);
 	else
 		probe_fail(trial, result, &error);
 	struct authority_certificates seen;

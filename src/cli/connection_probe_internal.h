@@ -20,6 +20,9 @@ void probe_begin(struct trial *trial, const char *what, const char *setting);
 void probe_end(struct trial *trial, bool failed, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void probe_fail(struct trial *trial, int result, const struct error *error);
+/* The same, with the setting at fault and what to do. */
+void probe_fail_mail(struct trial *trial, int result, const struct error *error);
+void probe_fail_content(struct trial *trial, int result, const struct error *error);
 
 /* Checks each timestamp authority and the revocation data of its certificates. */
 void probe_authorities(struct trial *trial);

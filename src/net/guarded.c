@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/socket.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -64,6 +65,42 @@ int guarded_check(const struct guarded_sockets *sockets, int code, struct error 
 	if (!sockets->refused || sockets->opened)
 		return OK;
 	assert(sockets->refused_kind != ADDRESS_PUBLIC && *sockets->refused_address);
-	return error_cause(error, code, "address %s is %s and not permitted", sockets->refused_address,
-	                   address_kind_text(sockets->refused_kind));
+	error_cause(error, code, "address %s is %s and not permitted", sockets->refused_address,
+	            address_kind_text(sockets->refused_kind));
+	error_blame(error, FAULT_NETWORK);
+	return code;
+}
+
+/* Returns whether OpenSSL could not build a path to a trusted root. A certificate that is expired,
+ * or for another host, is a fault of the server or of its address. */
+static bool has_unknown_issuer(CURL *easy)
+{
+	static const long unknown[] = {2, 18, 19, 20, 21}; /* X509_V_ERR_*, x509_vfy.h */
+	long result = 0;
+	if (curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &result) == CURLE_OK)
+		for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+			if (result == unknown[i])
+				return true;
+	return false;
+}
+
+/* Returns whether the server ended the connection with a TLS alert about the client certificate,
+ * which libcurl has no code for. */
+static bool is_certificate_alert(const char *reason)
+{
+	const char *alert = strstr(reason, " alert ");
+	return alert && (strstr(alert, "certificate") || strstr(alert, "unknown ca"));
+}
+
+enum fault guarded_fault(CURL *easy, CURLcode code, const char *reason)
+{
+	switch (code) {
+	case CURLE_LOGIN_DENIED: return FAULT_PASSWORD;
+	case CURLE_SSL_CERTPROBLEM: return FAULT_CLIENT_CERTIFICATE;
+	case CURLE_SSL_CACERT_BADFILE: return FAULT_TLS_ROOTS;
+	case CURLE_USE_SSL_FAILED: return FAULT_TLS;
+	case CURLE_PEER_FAILED_VERIFICATION:
+		return has_unknown_issuer(easy) ? FAULT_TLS_ROOTS : FAULT_NONE;
+	default: return is_certificate_alert(reason) ? FAULT_CLIENT_CERTIFICATE : FAULT_NONE;
+	}
 }

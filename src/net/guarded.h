@@ -27,5 +27,7 @@ CURLcode guarded_set_options(CURL *easy, struct guarded_sockets *sockets) MUST_C
 /* Checks why an exchange failed. Returns `code`, with the address in the cause, if no address was
  * permitted and nothing was sent; otherwise OK. */
 int guarded_check(const struct guarded_sockets *sockets, int code, struct error *error) MUST_CHECK;
+/* Returns what a failed exchange is about. `reason`: the text of libcurl. */
+enum fault guarded_fault(CURL *easy, CURLcode code, const char *reason);
 
 #endif

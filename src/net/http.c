@@ -327,7 +327,9 @@ static int transfer_failure(const struct http_transfer *transfer, CURLcode code,
 	    (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
 	     code == CURLE_LOGIN_DENIED))
 		return error_cause(error, ERR_VALIDATION, "URL not usable: %s", reason);
-	return error_cause(error, ERR_NETWORK, "%s", reason);
+	error_cause(error, ERR_NETWORK, "%s", reason);
+	error_blame(error, guarded_fault(transfer->easy, code, reason));
+	return ERR_NETWORK;
 }
 
 /* Passes a complete answer to the caller. */

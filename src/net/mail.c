@@ -134,7 +134,9 @@ static int explain(const struct mail_transfer *transfer, CURL *easy, CURLcode co
 	if (curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
 	    refused_for_good(transfer, status))
 		return error_cause(error, ERR_REFUSED, "%s (status %ld)", reason, status);
-	return error_cause(error, ERR_NETWORK, "%s (status %ld)", reason, status);
+	error_cause(error, ERR_NETWORK, "%s (status %ld)", reason, status);
+	error_blame(error, guarded_fault(easy, code, reason));
+	return ERR_NETWORK;
 }
 
 /* A NULL `to` sends no message. */

@@ -266,6 +266,15 @@ void authority_result_free(struct authority_result *result)
 	buf_free(&result->path);
 }
 
+static int refuse_credentials(const struct authority_options *options, int status,
+                              struct error *error)
+{
+	error_cause(error, ERR_AUTHORITY, "HTTP %d: the authority %s credentials", status,
+	            has_credentials(options) ? "rejected the" : "requires");
+	error_blame(error, FAULT_PASSWORD);
+	return ERR_AUTHORITY;
+}
+
 static int send_request(const struct authorities *authorities, const struct authority *authority,
                         struct slice der, struct buf *out, struct error *error)
 {
@@ -294,8 +303,7 @@ static int send_request(const struct authorities *authorities, const struct auth
 	if (result)
 		return result;
 	if (answer.status == 401 || answer.status == 403)
-		return error_cause(error, ERR_AUTHORITY, "HTTP %d: the authority rejected the credentials",
-		                   answer.status);
+		return refuse_credentials(options, answer.status, error);
 	if (answer.status != 200 &&
 	    answer.status != 201) /* some authorities return 201 (Created) for a token */
 		return error_cause(error, ERR_AUTHORITY, "HTTP %d", answer.status);
@@ -565,7 +573,7 @@ void authorities_reject(struct authorities *authorities, const struct authority_
 }
 
 static void note_failure(struct authority_failures *failures, const struct authority *authority,
-                         const char *reason, bool in_backoff)
+                         const char *reason, bool in_backoff, enum fault fault)
 {
 	assert(failures->count < AUTHORITIES_MAX);
 	size_t index = failures->count++;
@@ -573,6 +581,7 @@ static void note_failure(struct authority_failures *failures, const struct autho
 	snprintf(failures->items[index].name, AUTHORITY_NAME_SIZE, "%s", authority->options.name);
 	snprintf(failures->items[index].reason, AUTHORITY_REASON_SIZE, "%s", reason);
 	failures->items[index].in_backoff = in_backoff;
+	failures->items[index].fault = fault;
 }
 
 static const char *cause_of(const struct error *error, int code)
@@ -598,7 +607,7 @@ static int ask_each(struct authorities *authorities, const struct question *ques
 		if (question->except && strcmp(authority->options.url, question->except) == 0)
 			continue;
 		if (is_left_alone(authorities, authority, question, last_reason)) {
-			note_failure(&failures, authority, last_reason, true);
+			note_failure(&failures, authority, last_reason, true, FAULT_NONE);
 			continue;
 		}
 		code = try_authority(authorities, authority, question->imprint, question->earliest_us,
@@ -616,7 +625,7 @@ static int ask_each(struct authorities *authorities, const struct question *ques
 			no_memory = true;
 		else
 			note_outcome(authorities, authority, question->imprint->algorithm, started_us, cause);
-		note_failure(&failures, authority, cause, false);
+		note_failure(&failures, authority, cause, false, reason.fault);
 		authority_result_free(&result);
 	}
 	if (ret_failures)
@@ -674,7 +683,7 @@ bool authorities_request_time_of(struct authorities *authorities, size_t index,
 		note_outcome(authorities, authority, anything.algorithm, started_us,
 		             code ? cause_of(&reason, code) : NULL);
 	if (code)
-		note_failure(failures, authority, cause_of(&reason, code), false);
+		note_failure(failures, authority, cause_of(&reason, code), false, reason.fault);
 	return true;
 }
 

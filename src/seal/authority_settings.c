@@ -384,6 +384,64 @@ const char *authority_setting_at_fault(const struct authority_settings *settings
 	return "tsa.url";
 }
 
+/* The settings of one authority that an exchange with it depends on. */
+struct given {
+	bool user, token, certificate, tls_roots;
+};
+
+static struct given find_given(const struct authority_settings *settings, size_t index)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, LIST_MEMORY_MAX);
+	size_t count = list_count(settings->url);
+	return (struct given){
+		.user = list_item(&arena, settings->user, index) != NULL,
+		.token = secret_item(&arena, settings->token, count, index) != NULL,
+		.certificate = list_item(&arena, settings->client_certificate, index) != NULL,
+		.tls_roots = list_item(&arena, settings->tls_roots, index) != NULL,
+	};
+}
+
+static const char *setting_of_credentials(const struct given *given, const char **ret_remedy)
+{
+	if (given->token || given->user) {
+		*ret_remedy = given->token ? "; check tsa.token" : "; check tsa.user and tsa.password";
+		return given->token ? "tsa.token" : "tsa.user";
+	}
+	*ret_remedy = given->certificate ? "; check tsa.client_certificate, or set tsa.user and "
+	                                   "tsa.password, or tsa.token"
+	                                 : "; set tsa.user and tsa.password, or tsa.token";
+	return given->certificate ? "tsa.client_certificate" : "tsa.user";
+}
+
+const char *authority_setting_of_fault(const struct authority_settings *settings, size_t index,
+                                       enum fault fault, const char **ret_remedy)
+{
+	struct given given = find_given(settings, index);
+	*ret_remedy = "";
+	switch (fault) {
+	case FAULT_NETWORK:
+		*ret_remedy = "; if it is the right one, add its network to tsa.allow_networks";
+		return "tsa.allow_networks";
+	case FAULT_USER:
+	case FAULT_PASSWORD: return setting_of_credentials(&given, ret_remedy);
+	case FAULT_CLIENT_CERTIFICATE:
+		*ret_remedy = given.certificate ? "; the authority does not accept tsa.client_certificate"
+		                                : "; set tsa.client_certificate and tsa.client_key";
+		return "tsa.client_certificate";
+	case FAULT_TLS_ROOTS:
+		*ret_remedy = given.tls_roots
+		                  ? "; tsa.tls_roots must contain the root of its TLS certificate"
+		                  : "; the roots of the system do not include that of its TLS "
+		                    "certificate: set tsa.tls_roots";
+		return "tsa.tls_roots";
+	case FAULT_ROOTS:
+		*ret_remedy = "; tsa.roots must contain the root of its timestamps";
+		return "tsa.roots";
+	default: return "tsa.url";
+	}
+}
+
 size_t authority_count(const struct authority_settings *settings)
 {
 	return list_count(settings->url);

@@ -432,9 +432,11 @@ static int set_path_error(X509_STORE_CTX *context, X509 *signer, bool rooted, st
 	if (code == X509_V_ERR_OUT_OF_MEM || lacked_memory())
 		return ERR_NO_MEMORY;
 	certificate_name(X509_get_subject_name(certificate ? certificate : signer), name, sizeof name);
-	return error_cause(error,
-	                   rooted && leads_elsewhere(code) ? ERR_NOT_FOUND : ERR_INVALID_EVIDENCE,
-	                   "certificate path, at %s: %s", name, X509_verify_cert_error_string(code));
+	int result = rooted && leads_elsewhere(code) ? ERR_NOT_FOUND : ERR_INVALID_EVIDENCE;
+	error_cause(error, result, "certificate path, at %s: %s", name,
+	            X509_verify_cert_error_string(code));
+	error_blame(error, result == ERR_NOT_FOUND ? FAULT_ROOTS : FAULT_NONE);
+	return result;
 }
 
 int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509) * roots,

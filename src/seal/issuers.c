@@ -225,10 +225,12 @@ static int set_missing_error(const X509 *below, const char *reason, struct error
 
 	certificate_name(X509_get_subject_name(below), name, sizeof name);
 	certificate_name(X509_get_issuer_name(below), issuer, sizeof issuer);
-	return error_cause(error, ERR_INVALID_EVIDENCE,
-	                   "the certificate of %s was issued by %s, whose certificate is neither in "
-	                   "the token nor in tsa.roots%s",
-	                   name, issuer, reason);
+	error_cause(error, ERR_INVALID_EVIDENCE,
+	            "the certificate of %s was issued by %s, whose certificate is neither in the token "
+	            "nor in tsa.roots%s",
+	            name, issuer, reason);
+	error_blame(error, FAULT_ROOTS);
+	return ERR_INVALID_EVIDENCE;
 }
 
 /* `known` receives certificates from the cache and the network, in order of the path. */

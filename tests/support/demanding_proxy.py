@@ -17,6 +17,7 @@ import base64
 import hmac
 import http.server
 import os
+import socket
 import ssl
 import subprocess
 import urllib.error
@@ -122,6 +123,19 @@ class Server(http.server.ThreadingHTTPServer):
         if bearer:
             self.demanded = "Bearer " + bearer
         self.url = f"https://127.0.0.1:{self.server_address[1]}/"
+
+    def finish_request(self, request, client_address):
+        """Reads what a rejected client sends, since a reset could overtake the alert with the reason."""
+        try:
+            request.do_handshake()
+        except ssl.SSLError:
+            with socket.socket(fileno=request.detach()) as plain:
+                plain.settimeout(10)
+                plain.shutdown(socket.SHUT_WR)
+                while plain.recv(65536):
+                    pass
+            return
+        super().finish_request(request, client_address)
 
     def handle_error(self, request, client_address):
         pass  # clients rejected in the handshake

@@ -117,7 +117,7 @@ class MailServer:
     def authenticate(self, _server, _session, _envelope, _mechanism, data):
         self.logins.append(data.login.decode())
         right = data.login.decode() == self.user and data.password.decode() == self.password
-        return AuthResult(success=right)
+        return AuthResult(success=right, handled=False)  # it sends 235 or 535
 
     def script(self, *steps):
         with self._lock:

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+import demanding_proxy
 import s3_server
 import signer_log
 import stores
@@ -141,7 +142,7 @@ def test_each_failure_names_its_setting(world):
         changed["store__require_replicas"] = 7
     connections, findings = world.connect(1, **changed)
     failed = {what for what, one in connections.items() if not one["ok"]}
-    wanted = {"content": "content.url", "mail": "mail.url", "payments": "payment.provider",
+    wanted = {"content": "content.access_key", "mail": "mail.password", "payments": "payment.provider",
               "authority": "tsa.url"}
     if stores.KIND == "postgresql":
         wanted["database"] = "store.require_replicas"
@@ -157,6 +158,107 @@ def test_each_failure_names_its_setting(world):
     for what in ("authority", "mail", "content"):
         assert not connections[what]["ok"] and "not permitted" in connections[what]["text"], what
     assert (world.authority.count, len(world.mail.logins)) == (before[0], before[2])
+
+
+@contextlib.contextmanager
+def demanding(world, directory, **demands):
+    """A TLS proxy in front of the authority; gives the settings for it, and the paths of its files."""
+    certificates = demanding_proxy.Certificates(str(directory))
+    proxy = demanding_proxy.Server(certificates, world.authority.url, **demands)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    try:
+        yield {"tsa__url": proxy.url, "tsa__tls_roots": certificates.path("root.pem")}, certificates.path
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+
+
+TOKEN = "a token that nobody reads"
+PAIR = {"tsa__client_certificate": "stranger.pem", "tsa__client_key": "stranger.key"}
+AUTHORITY = {  # demands of the authority, settings, the setting at fault, the end of the sentence
+    "no credentials": ({"bearer": TOKEN}, {}, "tsa.user",
+                       ": HTTP 401: the authority requires credentials; set tsa.user and tsa.password, or tsa.token"),
+    "wrong password": ({"basic": "me:right"}, {"tsa__user": "me", "tsa__password": "wrong"}, "tsa.user",
+                       ": HTTP 401: the authority rejected the credentials; check tsa.user and tsa.password"),
+    "wrong token": ({"bearer": TOKEN}, {"tsa__token": "other"}, "tsa.token",
+                    ": HTTP 401: the authority rejected the credentials; check tsa.token"),
+    "system roots": ({}, {"tsa__tls_roots": ""}, "tsa.tls_roots",
+                     "; the roots of the system do not include that of its TLS certificate: set tsa.tls_roots"),
+    "other TLS roots": ({}, {"tsa__tls_roots": "stranger_root.pem"}, "tsa.tls_roots",
+                        "; tsa.tls_roots must contain the root of its TLS certificate"),
+    "other roots": ({}, {"tsa__roots": "stranger_root.pem"}, "tsa.roots",
+                    "; tsa.roots must contain the root of its timestamps"),
+    "no client certificate": ({"mutual": True}, {}, "tsa.client_certificate",
+                              "; set tsa.client_certificate and tsa.client_key"),
+    "other client certificate": ({"mutual": True}, PAIR, "tsa.client_certificate",
+                                 "; the authority does not accept tsa.client_certificate"),
+    "network": ({}, {"tsa__allow_networks": ""}, "tsa.allow_networks",
+                ": address 127.0.0.1 is loopback and not permitted; if it is the right one, add its network to "
+                "tsa.allow_networks"),
+    "nothing there": ({}, {"tsa__url": "https://127.0.0.1:1/"}, "tsa.url", ""),
+    "no such name": ({}, {"tsa__url": "https://tsa.invalid/"}, "tsa.url",
+                     ": Could not resolve host: tsa.invalid"),
+}
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("mistake", AUTHORITY)
+def test_a_refusal_of_an_authority_names_the_setting_at_fault(world, tmp_path, mistake):
+    demands, given, setting, sentence = AUTHORITY[mistake]
+    with demanding(world, tmp_path / "proxy", **demands) as (proxied, path):
+        paths = {name: path(value) if ".pem" in value or ".key" in value else value
+                 for name, value in given.items()}
+        connections, findings = world.connect(1, **{**proxied, **paths})
+    said = connections["authority"]["text"]
+    assert [(one["setting"], one["problem"]) for one in findings if "problem" in one] == [(setting, said)]
+    assert said.startswith("https://") and said.endswith(sentence), said
+    assert connections["authority"]["setting"] == setting
+    assert TOKEN not in said and "wrong" not in said
+
+
+OTHERS = {
+    "mail password": ("mail", {"mail__password": "other"}, "mail.password", "; check mail.user and mail.password"),
+    "mail roots": ("mail", {"mail__roots": "{authority}"}, "mail.roots",
+                   "; mail.roots must contain the root of its TLS certificate"),
+    "mail roots of the system": ("mail", {"mail__roots": ""}, "mail.roots",
+                                 "; the roots of the system do not include that of its TLS certificate: set "
+                                 "mail.roots"),
+    "mail network": ("mail", {"mail__allow_networks": ""}, "mail.allow_networks",
+                     "; if it is the right one, add its network to mail.allow_networks"),
+    "mail server": ("mail", {"mail__url": "smtp://127.0.0.1:1"}, "mail.url", ""),
+    "secret key": ("content", {"content__secret_key": "x" * 20}, "content.access_key",
+                   "; check content.access_key, its permissions for the bucket, and content.secret_key"),
+    "access key": ("content", {"content__access_key": "OTHER"}, "content.access_key",
+                   "; check content.access_key, its permissions for the bucket, and content.secret_key"),
+    "bucket": ("content", {"content__url": "{elsewhere}"}, "content.url",
+               "content: S3 answers HEAD with 404 (no such bucket)"),
+    "content network": ("content", {"content__allow_networks": ""}, "content.allow_networks",
+                        "; if it is the right one, add its network to content.allow_networks"),
+}
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("mistake", OTHERS)
+def test_a_refusal_of_mail_or_content_names_the_setting_at_fault(world, mistake):
+    what, given, setting, sentence = OTHERS[mistake]
+    words = {"{authority}": world.authority.roots,
+             "{elsewhere}": world.s3.url("mine").replace(world.s3.bucket, "elsewhere", 1)}
+    connections, findings = world.connect(1, **{name: words.get(value, value) for name, value in given.items()})
+    said = connections[what]["text"]
+    assert [(one["setting"], one["problem"]) for one in findings if "problem" in one] == [(setting, said)]
+    assert said.endswith(sentence), said
+
+
+@pytest.mark.sqlite
+def test_mail_that_cannot_be_encrypted_names_the_setting_that_demands_it(world):
+    plain = MailServer()
+    try:
+        connections, findings = world.connect(1, mail__url=plain.url, mail__user="", mail__password="")
+        said = connections["mail"]["text"]
+        assert said.endswith("; the server offers no STARTTLS, which mail.require_tls demands"), said
+        assert [one["setting"] for one in findings if "problem" in one] == ["mail.require_tls"]
+    finally:
+        plain.close()
 
 
 @pytest.mark.postgresql

@@ -102,6 +102,14 @@ static bool is_absent(const struct s3_request *request, int status, const char *
 	return request->name && (is_one_of(code, absent) || (status == 404 && !*code));
 }
 
+/* Returns what a refusal is about. A HEAD request has a status only. */
+static enum fault fault_of(int status, const char *code)
+{
+	if (strcmp(code, "SignatureDoesNotMatch") == 0)
+		return FAULT_PASSWORD;
+	return status == 401 || status == 403 ? FAULT_USER : FAULT_NONE;
+}
+
 /* Evaluates a complete answer. An answer that cannot be parsed for lack of memory may say
  * anything. */
 static int judge(const struct s3_request *request, struct s3_answer *answer, bool *ret_again,
@@ -130,8 +138,12 @@ static int judge(const struct s3_request *request, struct s3_answer *answer, boo
 		result = ERR_NO_SPACE;
 	else if (is_absent(request, status, parsed.code))
 		result = ERR_NOT_FOUND;
-	return error_cause(error, result, "content: S3 answers %s with %d %s%s%s", request->method,
-	                   status, parsed.code, *parsed.message ? ": " : "", parsed.message);
+	bool no_bucket = status == 404 && !request->name && !*parsed.code;
+	error_cause(error, result, "content: S3 answers %s with %d %s%s%s", request->method, status,
+	            no_bucket ? "(no such bucket)" : parsed.code, *parsed.message ? ": " : "",
+	            parsed.message);
+	error_blame(error, fault_of(status, parsed.code));
+	return result;
 }
 
 /* ---- an attempt ---- */
@@ -204,7 +216,9 @@ static int make_attempt(struct s3_store *store, const struct s3_request *request
 	*ret_again = result == ERR_NETWORK;
 	if (result != ERR_NO_MEMORY)
 		result = *ret_again || result == ERR_REFUSED ? ERR_NETWORK : ERR_IO;
-	return error_cause(error, result, "content: S3, %s: %s", request->method, inner.cause);
+	error_cause(error, result, "content: S3, %s: %s", request->method, inner.cause);
+	error_blame(error, inner.fault);
+	return result;
 }
 
 static void pause_before(int try_number)

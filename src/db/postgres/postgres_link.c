@@ -320,6 +320,21 @@ static bool in_limbo(struct pg_connection *connection)
 	return false;
 }
 
+/* Reports a refused connection; for a password, with the places where one can be. */
+static void refuse_connection(const char *why, struct error *error)
+{
+	bool missing = strstr(why, "no password supplied");
+	bool wrong = strstr(why, "password authentication failed");
+	int size = (int)strlen(why);
+	while (size && why[size - 1] == '\n')
+		size--;
+	error_cause(error, ERR_UNAVAILABLE, "postgresql: %.*s%s", size, why,
+	            missing || wrong ? "; the password belongs in a file that 'passfile=' in store.url "
+	                               "names (mode 0600), in PGPASSWORD, or in store.url"
+	                             : "");
+	error_blame(error, missing || wrong ? FAULT_PASSWORD : FAULT_NONE);
+}
+
 int pg_connect(struct pg_connection *connection, struct error *error)
 {
 	struct pg_db *db = pg_db(connection->base.db);
@@ -360,8 +375,7 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 			return OK;
 	}
 	if (!result)
-		error_cause(error, ERR_UNAVAILABLE, "postgresql: %s",
-		            connection->pg ? PQerrorMessage(connection->pg) : "out of memory");
+		refuse_connection(connection->pg ? PQerrorMessage(connection->pg) : "out of memory", error);
 	pg_disconnect(connection);
 	/* A long wait for one server delays transactions on other servers. */
 	int64_t now_us = clock_monotonic_us();
