@@ -1,5 +1,6 @@
 /* The answers of `setup`: from the options, and on a terminal from the operator. */
 #include <ctype.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static void set_echo(bool on)
 
 static void interrupt(int number)
 {
-	(void)number; /* the interrupted read ends the command, after the echo is on again */
+	(void)number; /* the interrupted wait ends the command, after the echo is on again */
 }
 
 static const char *read_shown(char *text, int size)
@@ -102,16 +103,31 @@ static const char *read_shown(char *text, int size)
 	return fgets(text, size, stdin);
 }
 
-/* Reads a line that the terminal does not show. */
+static const int interrupts[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+#define INTERRUPTS (sizeof interrupts / sizeof *interrupts)
+
+/* Reads a line that the terminal does not show. A signal that comes before the wait for the line
+ * ends that wait. */
 static const char *read_hidden(char *text, int size)
 {
 	const struct sigaction handler = {.sa_handler = interrupt};
-	struct sigaction before;
-	(void)sigaction(SIGINT, &handler, &before);
+	struct sigaction before[INTERRUPTS];
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	sigset_t blocked, usual;
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < INTERRUPTS; i++)
+		sigaddset(&blocked, interrupts[i]);
+	(void)sigprocmask(SIG_BLOCK, &blocked, &usual);
+	for (size_t i = 0; i < INTERRUPTS; i++)
+		(void)sigaction(interrupts[i], &handler, &before[i]);
 	set_echo(false); /* before the prompt, since a pasted answer may follow it at once */
-	const char *line = read_shown(text, size);
+	printf("> ");
+	fflush(stdout);
+	const char *line = ppoll(&input, 1, NULL, &usual) == 1 ? fgets(text, size, stdin) : NULL;
 	set_echo(true);
-	(void)sigaction(SIGINT, &before, NULL);
+	(void)sigprocmask(SIG_SETMASK, &usual, NULL);
+	for (size_t i = 0; i < INTERRUPTS; i++)
+		(void)sigaction(interrupts[i], &before[i], NULL);
 	putchar('\n');
 	return line;
 }
@@ -120,7 +136,7 @@ static const char *read_hidden(char *text, int size)
  * the input. */
 static const char *read_answer(struct setup *setup, bool secret)
 {
-	char text[SETUP_SECRET_MAX];
+	char text[SETUP_SECRET_MAX + 2]; /* the longest line of a terminal, with its line feed */
 	const char *line = secret ? read_hidden(text, sizeof text) : read_shown(text, sizeof text);
 	if (!line)
 		return NULL;

@@ -5,6 +5,8 @@
 
 #include "cli/setup.h"
 
+#define ANSWER_MAX 4000 /* with its key, less than a line of the settings file (base/ini.h) */
+
 /* ---- which questions apply ---- */
 
 static bool answered(const struct setup *setup, enum setup_number number)
@@ -346,12 +348,27 @@ static bool concerns(enum setup_number number, const char *setting)
 	return false;
 }
 
+/* A line of the settings file ends, or its comment begins, within such a value (base/ini.h). */
+static const char *check_line(const char *answer)
+{
+	if (strlen(answer) > ANSWER_MAX)
+		return "must have at most 4000 bytes";
+	for (const char *at = answer; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			return "must not contain line feeds or other control characters";
+	return *answer == ';' || strstr(answer, " ;")
+	           ? "must not contain ';' at the start or after a space, where a comment begins"
+	           : NULL;
+}
+
 const char *setup_check(struct setup *setup, enum setup_number number)
 {
 	CONFIG_AUTO struct config config = {0};
 	const struct setup_question *question = &setup_questions[number];
 	const char *answer = setup->answers[number];
-	const char *what = question->check ? question->check(answer) : NULL;
+	const char *what = question->setting && !question->credential ? check_line(answer) : NULL;
+	if (!what && question->check)
+		what = question->check(answer);
 	if (!what && question->need == SETUP_REQUIRED && !*answer)
 		what = "must not be empty";
 	if (what || !question->setting || !*answer || question->later ||
@@ -377,6 +394,8 @@ void setup_check_all(struct setup *setup, struct buf *problems)
 			buf_printf(problems, "--set %s: unknown setting\n", name);
 		else if (setting->type == SECRET)
 			buf_printf(problems, "--set %s: a secret must not be an argument\n", name);
+		else if (check_line(sources->sets[i]))
+			buf_printf(problems, "--set %s: %s\n", name, check_line(sources->sets[i]));
 	}
 	if (load(setup, &config) != ERR_USAGE)
 		return;

@@ -121,6 +121,15 @@ static void render(struct setup *setup, struct buf *out)
 		}
 }
 
+static int refuse_value(const struct config_finding *finding, struct error *error)
+{
+	while (finding && finding->warning)
+		finding = finding->next;
+	bool named = finding && finding->setting;
+	return error_cause(error, ERR_USAGE, "%s%s%s", named ? finding->setting : "", named ? ": " : "",
+	                   finding ? finding->what : "the settings file is not valid");
+}
+
 /* Reads the file back, so that no value changes its meaning in it. */
 static int check_file(struct setup *setup, const char *path, struct error *error)
 {
@@ -131,7 +140,7 @@ static int check_file(struct setup *setup, const char *path, struct error *error
 	if (result && result != ERR_USAGE)
 		return result;
 	if (config.problem_count)
-		return error_cause(error, ERR_USAGE, "%s", config.findings ? config.findings->what : "");
+		return refuse_value(config.findings, error);
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(config.texts[pairs[i].setting - settings_table], pairs[i].value) != 0)
 			return error_cause(error, ERR_USAGE, "%s.%s cannot have this value in a file",

@@ -129,7 +129,8 @@ def test_missing_answers_are_listed_together(setup):
     ({"tsa_roots": "/nonexistent.pem"}, "--tsa-roots: "),
     ({"tsa_user": "me", "tsa_password_file": "/nonexistent"}, "--tsa-password-file: cannot be read"),
     ({"tsa_password_file": "/nonexistent"}, "--tsa-password-file: does not apply"),
-    ({"seal_key": "/nonexistent.pem", "country": None, "organization": None}, "--seal-key: cannot be read"),
+    ({"seal_key": "/nonexistent.pem", "country": None, "organization": None}, 
+     "--seal-key: /nonexistent.pem cannot be read"),
     ({"country": "Spain"}, "--country: must be an ISO 3166-1"),
     ({"organization_id": "12345"}, "--organization-id: must be an identifier"),
     ({"publish": "http"}, "--publish: must be proxy or tls"),
@@ -160,10 +161,20 @@ def test_further_settings_are_checked_too(setup, given, expected):
     assert setup.printed()["rate"]["live"] == "77"
 
 
-def test_a_value_that_a_file_would_change_is_refused(setup):
-    done = setup.run(name="Example ; a comment")
-    assert done.returncode == 2 and "service.name cannot have this value" in done.stderr, done.stderr
-    assert not setup.path.exists() and not (setup.directory / "constancia.conf.new").exists()
+@pytest.mark.parametrize("value, expected", [
+    ("Example ; a comment", "must not contain ';' at the start or after a space, where a comment begins"),
+    ("; a comment", "must not contain ';' at the start or after a space, where a comment begins"),
+    ("Example\nquiet = true", "must not contain line feeds or other control characters"),
+    ("Example\x1b[31m", "must not contain line feeds or other control characters"),
+    ("x" * 4001, "must have at most 4000 bytes")])
+def test_a_value_that_a_file_would_change_is_refused(setup, value, expected):
+    """Before anything is written, credentials and keys included."""
+    done = setup.run(name=value)
+    assert done.returncode == 2 and f"--name: {expected}" in done.stderr, done.stderr
+    if "x" * 4001 != value and value[0] != ";":
+        done = setup.run(f"--set=mail.from={value}")
+        assert done.returncode == 2 and f"--set mail.from: {expected}" in done.stderr, done.stderr
+    assert not setup.directory.exists()
 
 
 def test_secrets_are_in_files_of_their_own(setup):
@@ -385,14 +396,15 @@ def test_an_invalid_pair_is_asked_for_again(setup):
     assert setup.printed()["tsa"]["user"] == ""
 
 
-def test_an_interrupted_password_leaves_the_terminal_as_it_was(setup):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_password_leaves_the_terminal_as_it_was(setup, number):
     terminal = Terminal("--config", setup.path, "--public-url=https://register.example.org", "--name=N",
                         "--store=postgresql://u@db.example.org/registry")
     terminal.read("Password of the database user")
     if "\n> " not in terminal.text:
         terminal.read("> ")
     assert not termios.tcgetattr(terminal.master)[3] & termios.ECHO
-    os.killpg(terminal.process.pid, signal.SIGINT)
+    os.killpg(terminal.process.pid, number)
     terminal.read("Nothing was written")
     assert termios.tcgetattr(terminal.master)[3] & termios.ECHO
     assert terminal.close() == 2 and not setup.directory.exists()
