@@ -161,19 +161,19 @@ int page_chain_check(const struct db_page_chain *chain, struct error *error)
 
 /* ---- building ---- */
 
-static int apply_increment(int to, const char *to_path, const char *path, int64_t page_size,
-                           uint8_t *record, struct error *error)
+/* Ignores the pages that the check ignores: the database had more pages then, or a later increment
+ * replaces the page whose number is damaged. */
+static int apply_increment(const struct db_page_chain *chain, int to, const char *to_path,
+                           const char *path, uint8_t *record, struct error *error)
 {
-	int64_t unit = page_size + PAGE_NUMBER_SIZE, count = 0;
+	int64_t page_size = chain->pages.page_size, unit = page_size + PAGE_NUMBER_SIZE, count = 0;
 	DESCRIPTOR_AUTO int file = -1;
 	int result = open_records(path, unit, &file, &count, error);
 	for (int64_t i = 0; !result && i < count; i++) {
 		result = read_record(file, path, record, unit, i, error);
 		int64_t page = result ? 0 : record_page(record);
-		if (!result && page < 1)
-			result = error_cause(error, ERR_CORRUPT, "%s has a page without a number", path);
-		if (result)
-			break;
+		if (page < 1 || page > chain->pages.page_count)
+			continue;
 		struct slice data = slice_make(record + PAGE_NUMBER_SIZE, (size_t)page_size);
 		if (!file_write_at(to, data, (uint64_t)((page - 1) * page_size)))
 			result = file_fail(error, "writing", to_path);
@@ -190,7 +190,7 @@ static int apply_all(const struct db_page_chain *chain, const char *path, struct
 	DESCRIPTOR_AUTO int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	int result = file < 0 ? file_fail(error, "opening", path) : OK;
 	for (size_t i = 0; !result && i < chain->count; i++)
-		result = apply_increment(file, path, chain->increments[i], page_size, record, error);
+		result = apply_increment(chain, file, path, chain->increments[i], record, error);
 	free(record);
 	if (!result && ftruncate(file, (off_t)(chain->pages.page_count * page_size)) != 0)
 		result = file_fail(error, "writing", path);
