@@ -1,6 +1,8 @@
 /* Checks of the settings' values beyond their type. Those of authorities and keys are in
  * config_check_trust.c. */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -93,13 +95,36 @@ static void check_service(const struct check *check, bool serving)
 		fault(check, "http.drain_delay", "must be at most 8s");
 }
 
+/* Paths that do not exist are compared as they are written. */
+static bool is_inside(const char *path, const char *directory)
+{
+	char one[PATH_MAX], other[PATH_MAX];
+	path = realpath(path, one) ?: path;
+	directory = realpath(directory, other) ?: directory;
+	size_t size = strlen(directory);
+	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
+/* A recovery moves the data directory away, and a sweep lists the content store. */
+static void check_backups(const struct check *check)
+{
+	const struct settings *settings = check->settings;
+	const char *backups = settings->backup_directory;
+	const char *content = settings->content_url;
+	if (*backups && *backups != '/')
+		fault(check, "backup.directory", "must be an absolute path");
+	else if (*backups && is_inside(backups, settings->service_data_dir))
+		fault(check, "backup.directory", "must not be inside service.data_dir");
+	else if (*backups && strncmp(content, "file:/", strlen("file:/")) == 0 &&
+	         is_inside(backups, content + strlen("file:")))
+		fault(check, "backup.directory", "must not be inside the directory of content.url");
+}
+
 static void check_stores(const struct check *check)
 {
 	struct db_options options = settings_store(check->settings, false);
 	db_check_settings(&options, &check->report);
-	const char *backups = check->settings->backup_directory;
-	if (*backups && *backups != '/')
-		fault(check, "backup.directory", "must be an absolute path");
+	check_backups(check);
 }
 
 static void check_content(const struct check *check)
