@@ -24,6 +24,7 @@
 #define FULL "-full"
 #define INCREMENTAL "-incremental"
 #define LOCK_FILE ".lock"
+#define NUMBER_MAX INT64_C(999999999999)
 #define PATH_SIZE (PATH_MAX + BACKUP_NAME_SIZE)
 #define DIRECTORY_MAX (BACKUP_DIRECTORY_MAX - BACKUP_NAME_SIZE - 16)
 
@@ -42,7 +43,7 @@ static int64_t number_of(const char *name)
 	errno = 0;
 	int64_t number = strtoll(name, &end, 10);
 	bool valid = name[0] >= '0' && name[0] <= '9' && *end == '-' && !errno && number > 0 &&
-	             strlen(name) < BACKUP_NAME_SIZE &&
+	             number <= NUMBER_MAX && strlen(name) < BACKUP_NAME_SIZE &&
 	             (ends_with(name, FULL) || ends_with(name, INCREMENTAL));
 	return valid ? number : 0;
 }
@@ -79,7 +80,7 @@ static bool is_useless(const char *directory, int result)
 	char path[PATH_SIZE];
 	snprintf(path, sizeof path, "%s/backup.json", directory);
 	return result == ERR_CORRUPT || result == ERR_VALIDATION ||
-	       (access(path, F_OK) != 0 && errno == ENOENT);
+	       (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR));
 }
 
 static int add_entry(struct series_list *list, const char *directory, const char *name,
@@ -91,7 +92,8 @@ static int add_entry(struct series_list *list, const char *directory, const char
 	snprintf(entry.name, sizeof entry.name, "%s", name);
 	int result = backup_read_manifest(path, &entry.facts, error);
 	if (result && is_useless(path, result)) {
-		snprintf(list->unreadable, sizeof list->unreadable, "%s", name);
+		if (entry.number >= number_of(list->unreadable))
+			snprintf(list->unreadable, sizeof list->unreadable, "%s", name);
 		error_clear(error);
 		return OK;
 	}
@@ -133,6 +135,26 @@ int backup_series_list(const char *directory, struct series_list *ret, struct er
 		qsort(list.items, list.count, sizeof *list.items, compare_entries);
 	*ret = list;
 	return OK;
+}
+
+int backup_series_newest(const char *directory, char ret_path[PATH_MAX], struct error *error)
+{
+	struct series_list list = {0};
+	int result = backup_series_list(directory, &list, error);
+	if (result)
+		return result;
+	const struct series_entry *newest = list.count ? &list.items[list.count - 1] : NULL;
+	if (number_of(list.unreadable) > (newest ? newest->number : 0))
+		result =
+			error_cause(error, ERR_CORRUPT,
+		                "%s/%s has no valid manifest; specify the directory of an older backup",
+		                directory, list.unreadable);
+	else if (!newest)
+		result = error_cause(error, ERR_NOT_FOUND, "%s has no complete backup", directory);
+	else
+		snprintf(ret_path, PATH_MAX, "%s/%s", directory, newest->name);
+	backup_series_free(&list);
+	return result;
 }
 
 /* ---- removal ---- */
@@ -177,11 +199,19 @@ static size_t find_entry(const struct series_list *list, const char *name)
 	return i;
 }
 
-/* Marks the backups to keep: the newest, and their bases. */
+static bool is_whole(const struct backup_facts *facts)
+{
+	return facts->content_objects >= 0 && facts->content_missing == 0;
+}
+
+/* Marks the backups to keep: the newest, the newest that has all objects, and their bases. */
 static void mark_kept(const struct series_list *list, int64_t keep, bool *kept)
 {
+	bool has_whole = false;
 	for (size_t i = list->count; i-- > 0;) {
-		kept[i] |= (int64_t)(list->count - i) <= keep;
+		bool newest_whole = !has_whole && is_whole(&list->items[i].facts);
+		kept[i] |= newest_whole || (int64_t)(list->count - i) <= keep;
+		has_whole |= newest_whole;
 		size_t base =
 			*list->items[i].facts.base ? find_entry(list, list->items[i].facts.base) : list->count;
 		if (kept[i] && base < list->count)
@@ -217,9 +247,9 @@ struct making {
 	struct content_store *content;
 	const struct backup_series *series;
 	const struct series_entry *previous; /* NULL: the series has no usable backup */
+	const struct series_entry *linked;   /* whose objects are shared; NULL: none */
 	int64_t number, now_us;
 	bool incremental;
-	bool links; /* to the objects of the previous backup */
 	char name[BACKUP_NAME_SIZE], partial[PATH_MAX];
 	struct error *error;
 };
@@ -238,18 +268,33 @@ static int64_t chain_length(const struct series_list *list, const struct series_
 	return length;
 }
 
+/* Rotation would remove the other installation's backups, and `--latest` would restore them. */
+static int refuse_other_installation(const struct making *making, const struct series_list *list)
+{
+	char own[INSTALLATION_SIZE];
+	int result = store_get_installation(making->store, own, making->error);
+	for (size_t i = 0; !result && i < list->count; i++) {
+		const char *owner = list->items[i].facts.installation;
+		if (*owner && strcmp(owner, own) != 0)
+			result = error_set(making->error, ERR_REFUSED, MSG_ADMIN_BACKUP_OTHER,
+			                   making->series->directory, list->items[i].name, NULL);
+	}
+	return result;
+}
+
+/* Objects are shared with the newest backup that lists them, because a later one may exclude the
+ * content. */
 static void choose_kind(struct making *making, const struct series_list *list)
 {
-	char installation[INSTALLATION_SIZE];
-	const struct series_entry *last = list->count ? &list->items[list->count - 1] : NULL;
-	struct error ignored = {0};
-	if (!last || store_get_installation(making->store, installation, &ignored) ||
-	    strcmp(last->facts.installation, installation) != 0)
+	for (size_t i = list->count; !making->linked && i-- > 0;)
+		if (list->items[i].facts.has_content_list)
+			making->linked = &list->items[i];
+	if (!list->count)
 		return;
-	making->previous = last;
-	making->links = last->facts.has_content_list;
-	making->incremental = store_has_page_backups(making->store) && last->facts.pages.page_size &&
-	                      chain_length(list, last) < making->series->full_every;
+	making->previous = &list->items[list->count - 1];
+	const struct backup_facts *last = &making->previous->facts;
+	making->incremental = store_has_page_backups(making->store) && last->pages.page_size &&
+	                      chain_length(list, making->previous) < making->series->full_every;
 }
 
 static int copy_pages(const struct making *making, struct backup_facts *facts)
@@ -304,13 +349,13 @@ static int make_partial(struct making *making, struct backup_facts *ret)
 		result = durable_make_directory(making->partial, making->error);
 	if (!result)
 		result = copy_store(making, &facts);
-	if (making->links)
+	if (making->linked)
 		snprintf(previous, sizeof previous, "%s/%s", making->series->directory,
-		         making->previous->name);
+		         making->linked->name);
 	/* Rows are only added, so the present store references all objects that its copy references. */
 	if (!result && making->content)
 		result = backup_copy_objects(making->store, making->content, making->partial,
-		                             making->links ? previous : NULL, !making->incremental, &facts,
+		                             making->linked ? previous : NULL, !making->incremental, &facts,
 		                             making->error);
 	if (!result)
 		result = backup_write_manifest(making->partial, &facts, making->error);
@@ -320,11 +365,12 @@ static int make_partial(struct making *making, struct backup_facts *ret)
 	return result;
 }
 
-/* Damage of earlier backups, and another page size, do not prevent a complete backup. */
+/* Damaged, missing and unreadable parts of earlier backups, and another page size, do not prevent a
+ * complete backup. */
 static int make_or_make_complete(struct making *making, struct backup_facts *ret)
 {
 	int result = make_partial(making, ret);
-	bool again = making->incremental && (result == ERR_CORRUPT || result == ERR_REFUSED);
+	bool again = making->incremental && result && result != ERR_NO_SPACE && result != ERR_NO_MEMORY;
 	if (again) {
 		log_warning("backup_chain_damaged", "directory", making->series->directory, "cause",
 		            error_reason(making->error, result));
@@ -355,8 +401,12 @@ static int add(struct making *making, struct series_backup *ret)
 	int result = remove_leftovers(making->series->directory, making->error);
 	if (!result)
 		result = backup_series_list(making->series->directory, &list, making->error);
-	if (result)
+	if (!result)
+		result = refuse_other_installation(making, &list);
+	if (result) {
+		backup_series_free(&list);
 		return result;
+	}
 	making->number = list.count ? list.items[list.count - 1].number + 1 : 1;
 	if (number_of(list.unreadable) >= making->number)
 		making->number = number_of(list.unreadable) + 1;

@@ -43,12 +43,16 @@ struct series_entry {
 struct series_list {
 	struct series_entry *items; /* by number */
 	size_t count;
-	char unreadable[BACKUP_NAME_SIZE]; /* a complete name without a valid manifest; empty: none */
+	char unreadable[BACKUP_NAME_SIZE]; /* the last name without a valid manifest; empty: none */
 };
 /* Lists the complete backups. The caller frees the list. */
 int backup_series_list(const char *directory, struct series_list *ret, struct error *error)
 	MUST_CHECK;
 void backup_series_free(struct series_list *list);
+/* Gets the path of the newest backup. ERR_NOT_FOUND: there is none. ERR_CORRUPT: it has no valid
+ * manifest; an older one is never chosen in its place. */
+int backup_series_newest(const char *directory, char ret_path[PATH_MAX], struct error *error)
+	MUST_CHECK;
 
 /* Reads the whole backup and compares it with its digests: the file of the store, each page of the
  * chain, and, if the backup lists them, each object. `store_url` names the engine. ERR_CORRUPT. */

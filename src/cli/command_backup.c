@@ -106,23 +106,6 @@ int command_backup_list(const struct command_line *line)
 	return exit_code;
 }
 
-/* Adds the name of the newest backup to the directory of a series. */
-static int choose_newest(char path[PATH_MAX], struct error *error)
-{
-	struct series_list list = {0};
-	char found[PATH_MAX];
-	int result = backup_series_list(path, &list, error);
-	if (!result && !list.count)
-		result = error_cause(error, ERR_NOT_FOUND, "%s has no complete backup", path);
-	if (!result && snprintf(found, sizeof found, "%s/%s", path, list.items[list.count - 1].name) >=
-	                   (int)sizeof found)
-		result = error_cause(error, ERR_IO, "the path of the backup is too long");
-	backup_series_free(&list);
-	if (!result)
-		memcpy(path, found, sizeof found);
-	return result;
-}
-
 static void print_verified(const struct command_line *line, const char *directory, bool content,
                            const struct backup_facts *facts)
 {
@@ -149,7 +132,7 @@ static void print_verified(const struct command_line *line, const char *director
 int command_backup_verify(const struct command_line *line)
 {
 	CONFIG_AUTO struct config config = {0};
-	char directory[PATH_MAX];
+	char directory[PATH_MAX], series[PATH_MAX];
 	struct backup_facts facts;
 	struct error error = {0};
 	bool content = !command_option(line, "no-content");
@@ -157,7 +140,7 @@ int command_backup_verify(const struct command_line *line)
 	if (exit_code)
 		return exit_code;
 	if (!line->argument_count)
-		result = choose_newest(directory, &error);
+		result = backup_series_newest(strcpy(series, directory), directory, &error);
 	if (!result)
 		result = backup_verify(directory, NULL, config.settings.store_url, content, &facts, &error);
 	if (result)

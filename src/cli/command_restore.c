@@ -70,17 +70,9 @@ static int become_owner(const char *data_directory, struct error *error)
 
 static int find_latest(const struct settings *settings, char path[PATH_MAX], struct error *error)
 {
-	struct series_list list = {0};
-	const char *directory = settings->backup_directory;
-	if (!*directory)
+	if (!*settings->backup_directory)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_NO_BACKUP_DIRECTORY, NULL);
-	int result = backup_series_list(directory, &list, error);
-	if (!result && !list.count)
-		result = error_cause(error, ERR_NOT_FOUND, "%s has no complete backup", directory);
-	else if (!result)
-		snprintf(path, PATH_MAX, "%s/%s", directory, list.items[list.count - 1].name);
-	backup_series_free(&list);
-	return result;
+	return backup_series_newest(settings->backup_directory, path, error);
 }
 
 /* Returns 0 or the exit code. */
