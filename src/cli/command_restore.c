@@ -195,7 +195,8 @@ static int settle_rollback(struct recovery *recovery, struct error *error)
 
 /* ---- checking ---- */
 
-/* The problems of objects that were missing when the backup was made are known. */
+/* The problems of objects that were missing when the backup was made are known, and so is a
+ * rollback that is not confirmed yet: it is among the steps that are left. */
 static int check_store(struct recovery *recovery, struct error *error)
 {
 	BUF_AUTO struct buf result;
@@ -213,7 +214,8 @@ static int check_store(struct recovery *recovery, struct error *error)
 		return code;
 	(void)json_get_integer(recovery->check, "problem_count", &problems);
 	recovery->checked = true;
-	recovery->valid = problems <= recovery->facts.content_missing;
+	bool rolled_back = recovery->rollback_found && !recovery->rollback_accepted;
+	recovery->valid = problems <= recovery->facts.content_missing + rolled_back;
 	return OK;
 }
 
