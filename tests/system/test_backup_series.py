@@ -278,7 +278,8 @@ def test_the_recovery_of_the_documentation_on_another_machine(start, tmp_path):
     script = ('sudo() { [ "$1" != -u ] || shift 2; "$@"; }\nconstancia() { "$PROGRAM" "$@"; }\n'
               'systemctl() { echo "systemctl $*"; }\n' + lines)
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120, cwd=machine,
-                          env=clean_environment({"PROGRAM": str(BINARY)}), check=False)
+                          env=clean_environment({"PROGRAM": str(BINARY),
+                                                 "CONSTANCIA_CONFIG": f"{machine}/etc/constancia.conf"}), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"Checked: {len(series.receipts)} events, 2 objects, 0 problems." in done.stdout, done.stdout
     assert "signer.key" in done.stdout and f"{machine}/etc/key.pem" in done.stdout, "what is missing is named"
@@ -304,7 +305,7 @@ def test_a_store_in_the_way_is_named_with_what_to_do(start, tmp_path):
     script = 'systemctl() { :; }\ninstall() { mkdir -m 0700 "${@: -1}"; }\n' + "\n".join(said)
     subprocess.run(["bash", "-e", "-c", script], check=True)
     unconfirmed = run("store", "restore", "--latest", "--json", *service.chosen())
-    assert unconfirmed.returncode == 0, unconfirmed.stderr
+    assert unconfirmed.returncode == 0, (unconfirmed.stdout, unconfirmed.stderr)
     told = json.loads(unconfirmed.stdout)
     assert told["rollback_found"] and not told["rollback_accepted"]
     assert any("accept-rollback" in step for step in told["next"])
