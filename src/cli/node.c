@@ -33,6 +33,7 @@
 #define DRAIN_US (20 * US_PER_SECOND)
 #define FORCED_EXIT_S 29
 #define POLL_INTERVAL_NS 200000000
+#define ANNOUNCE_INTERVAL_NS 20000000
 /* How long to wait for the first comparison of the clock before the node reports that it serves.
  * Usually the clock is compared by then, and no request is refused. */
 #define CLOCK_WAIT_US (2 * US_PER_SECOND)
@@ -245,6 +246,31 @@ int node_write_trust(struct node *node, struct error *error)
 
 /* ---- running and ending ---- */
 
+/* Returns whether the signing process has ended. Exits when the store cannot be written safely or
+ * was rolled back. */
+static bool has_failed(struct node *node)
+{
+	/* SIGCHLD may also be a backup's pg_dump. A new signing process cannot be forked, since threads
+	 * exist. */
+	if (signer_has_ended(node->signer)) {
+		log_error("signer_ended", "consequence", "the process exits; the supervisor restarts it");
+		return true;
+	}
+	if (atomic_load(&node->service.store_rolled_back)) {
+		log_error("store_rollback_detected", "consequence",
+		          "the process exits; the next start reports what to confirm");
+		log_stop();
+		_exit(1);
+	}
+	if (store_is_poisoned(node->service.store)) {
+		log_error("store_failed", "cause", "a sync of the store failed: its content is unknown",
+		          "consequence", "the process exits; the supervisor restarts it");
+		log_stop();
+		_exit(1);
+	}
+	return false;
+}
+
 int node_wait(struct node *node, const struct config_sources *sources, const struct config *config)
 {
 	node->config = config;
@@ -261,28 +287,24 @@ int node_wait(struct node *node, const struct config_sources *sources, const str
 			         signal_number == SIGINT   ? "SIGINT"
 			         : signal_number == SIGHUP ? "SIGHUP"
 			                                   : "SIGTERM");
+			node->stop_requested = true;
 			return 0;
 		}
-		/* SIGCHLD may also be a backup's pg_dump. A new signing process cannot be forked, since
-		 * threads exist. */
-		if (signer_has_ended(node->signer)) {
-			log_error("signer_ended", "consequence",
-			          "the process exits; the supervisor restarts it");
+		if (has_failed(node))
 			return 1;
-		}
-		if (atomic_load(&node->service.store_rolled_back)) {
-			log_error("store_rollback_detected", "consequence",
-			          "the process exits; the next start reports what to confirm");
-			log_stop();
-			_exit(1);
-		}
-		if (store_is_poisoned(node->service.store)) {
-			log_error("store_failed", "cause", "a sync of the store failed: its content is unknown",
-			          "consequence", "the process exits; the supervisor restarts it");
-			log_stop();
-			_exit(1);
-		}
 	}
+}
+
+/* Serves during the delay, unless the node has to end because of a failure. */
+static void announce_drain(struct node *node)
+{
+	int64_t delay_us = node->stop_requested ? node->service.settings->http_drain_delay : 0;
+	int64_t until_us = clock_monotonic_us() + delay_us;
+	http_announce_drain(node->http);
+	if (delay_us > 0)
+		log_info("drain_announced", "meaning", "the node serves during http.drain_delay");
+	while (clock_monotonic_us() < until_us && !has_failed(node))
+		nanosleep(&(struct timespec){.tv_nsec = ANNOUNCE_INTERVAL_NS}, NULL);
 }
 
 /* Ends the process by force. Acknowledged events are durable, so nothing is lost. */
@@ -302,7 +324,7 @@ void node_close(struct node *node)
 	reload_audit_flush(node->reload_audit);
 	int64_t drained_by_us = clock_monotonic_us() + DRAIN_US;
 	if (node->http) {
-		http_announce_drain(node->http, node->service.settings->http_drain_delay);
+		announce_drain(node);
 		http_drain(node->http, drained_by_us);
 	}
 	http_stop(node->http);

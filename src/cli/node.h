@@ -56,8 +56,9 @@ int node_write_trust(struct node *node, struct error *error) MUST_CHECK;
  * supervisor then restarts the process. */
 struct config;
 int node_wait(struct node *node, const struct config_sources *sources, const struct config *config);
-/* Drains connections and stops every component; after 29 s the process ends by force. NULL-safe;
- * also for a node that never listened. */
+/* Drains connections and stops every component; after 29 s the process ends by force. Before, a
+ * node that a signal stops serves for http.drain_delay. NULL-safe; also for a node that never
+ * listened. */
 void node_close(struct node *node);
 
 #endif

@@ -26,6 +26,7 @@ struct node {
 	struct renderer renderer;
 	struct service service;
 	bool service_open;
+	bool stop_requested; /* by a signal */
 	struct jobs *jobs;
 	struct admin admin;
 	struct admin_server *admin_server;

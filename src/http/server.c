@@ -416,12 +416,9 @@ static bool is_busy(struct http_server *server, bool wait_for_fresh)
 	return busy;
 }
 
-void http_announce_drain(struct http_server *server, int64_t delay_us)
+void http_announce_drain(struct http_server *server)
 {
-	int64_t until_us = clock_monotonic_us() + delay_us;
 	atomic_store(&server->draining, true);
-	while (clock_monotonic_us() < until_us)
-		nanosleep(&(struct timespec){.tv_nsec = DRAIN_STEP_NS}, NULL);
 }
 
 void http_drain(struct http_server *server, int64_t deadline_us)

@@ -68,9 +68,8 @@ uint16_t http_monitor_port(const struct http_server *server);
  * true. A thread that hangs or blocks does not. */
 bool http_has_iterated(struct http_server *server);
 
-/* Makes /readyz answer 503, asks clients to close their connections, and blocks for `delay_us`, in
- * which all requests are served. */
-void http_announce_drain(struct http_server *server, int64_t delay_us);
+/* Makes /readyz answer 503 and asks clients to close their connections. All requests are served. */
+void http_announce_drain(struct http_server *server);
 /* Stops accepting connections, makes /readyz answer 503, and asks clients to close their
  * connections. Blocks until no request is in progress or expected on a new connection, or until the
  * clock_monotonic_us time `deadline_us`. */

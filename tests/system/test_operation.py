@@ -733,6 +733,45 @@ def test_the_end_of_the_signing_process_is_the_end_of_the_service(start):
     service.process = None
 
 
+def is_stopping(service):
+    status, text = service.monitor("/readyz")
+    return status == 503 and "the service is stopping" in text
+
+
+def test_a_stopping_service_serves_during_its_delay_and_a_second_signal_does_not_end_it(start):
+    service = start(http__drain_delay="8s")
+    account = service.new_channel()
+    account.live.register({"a": 1}).expect(201)
+    for _ in range(2):
+        service.process.terminate()
+        eventually(lambda: is_stopping(service), "proxies can notice")
+    assert Client(service, account.live_key["key"]).register({"a": 2}).expect(201).json["sequence"] == 2
+    assert service.process.wait(STOP_PATIENCE) == 0
+    assert [line["event"] for line in service.log_lines()].count("drain_announced") == 1
+    service.process = None
+
+
+def test_a_failure_during_the_delay_ends_it(start):
+    """Nothing is served without a signing process for longer than it takes to notice."""
+    service = start(http__drain_delay="8s")
+    service.process.terminate()
+    eventually(lambda: is_stopping(service), "the delay has begun")
+    os.kill(service.signer(), signal.SIGKILL)
+    assert service.process.wait(STOP_PATIENCE) == 0
+    events = [line["event"] for line in service.log_lines()]
+    assert "drain_announced" in events and "signer_ended" in events
+    service.process = None
+
+
+def test_a_service_that_failed_does_not_delay_its_end(start):
+    service = start(http__drain_delay="8s")
+    os.kill(service.signer(), signal.SIGKILL)
+    assert service.process.wait(STOP_PATIENCE) == 1
+    events = [line["event"] for line in service.log_lines()]
+    assert "signer_ended" in events and "drain_announced" not in events
+    service.process = None
+
+
 # ---- watching it ----
 
 def test_livez_readyz_and_metrics_answer_the_operator(service, channel):
