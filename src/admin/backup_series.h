@@ -30,7 +30,8 @@ struct series_backup {
 
 /* Makes and verifies the next backup of the series, records it in the store, and removes backups
  * that are no longer kept. `content` NULL: content is excluded. An increment whose base is damaged
- * is replaced by a complete backup. ERR_REFUSED: no directory is set, or another backup runs. */
+ * is replaced by a complete backup. ERR_USAGE: no directory is set. ERR_REFUSED: the directory has
+ * a backup of another installation. ERR_UNAVAILABLE: another backup runs. */
 int backup_series_add(struct store *store, struct content_store *content,
                       const struct backup_series *series, int64_t now_us, struct series_backup *ret,
                       struct error *error) MUST_CHECK;
