@@ -19,6 +19,17 @@ from chroot import Verdicts  # noqa: E402
 PAGE = outside.ROOT / "docs" / "operate" / "production.md"
 HERE, OUTSIDE = "44.0.0.1", "44.0.0.2"  # of a network that ends at the two
 PATIENCE = 300
+# The one difference to the page: no authority for TLS certificates (ACME) is outside, so Caddy is its own, which the
+# machine trusts as it would that one.
+OWN_AUTHORITY = """
+example=/usr/share/doc/constancia/examples/Caddyfile
+root=/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt
+until [ -f $example ]; do sleep 0.1; done
+sed -i '0,/^{$/s//{\\n\\tlocal_certs/' $example
+until [ -s $root ]; do sleep 0.1; done
+cp $root /usr/local/share/ca-certificates/proxy.crt
+update-ca-certificates
+"""
 verdict = Verdicts()
 
 
@@ -76,10 +87,11 @@ class Operator:
         machine.link(world.name, f"{OUTSIDE}/24", f"{HERE}/24")
         world.start()
         with open(machine.path("/etc/hosts"), "a", encoding="utf-8") as hosts:
-            hosts.write(f"127.0.1.1 {os.uname().nodename}\n{HERE} register.example.org\n{OUTSIDE} {outside.HOST}\n")
+            hosts.write(f"127.0.0.1 localhost\n127.0.1.1 {os.uname().nodename}\n{HERE} register.example.org\n{OUTSIDE} {outside.HOST}\n")
         shutil.copy(world.directory / "web.pem", machine.path("/usr/local/share/ca-certificates/known.crt"))
         machine.shell("update-ca-certificates")
         shutil.copy(self.package, machine.path("/root"))
+        self.proxy = subprocess.Popen(machine.words(["bash", "-ec", OWN_AUTHORITY]))
 
     def seal_chain(self):
         """The provider's answer to the request."""
