@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "cli/config.h"
 
@@ -21,10 +21,12 @@ static const char *path_in(char *const *environment)
 	return NULL;
 }
 
-/* Returns false only if the file is known not to exist: reading it reports any other reason. */
+/* Returns false only if the file is known not to exist: reading it reports any other reason, such
+ * as a link to a file that does not exist. */
 static bool may_exist(const char *path)
 {
-	return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+	struct stat facts;
+	return lstat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 void config_choose_file(struct config_sources *sources, const char *default_path)

@@ -687,6 +687,10 @@ TEST_CASE(test_a_command_reads_the_file_of_the_installation)
 	assert_string_equal(chosen((struct config_sources){.data_dir = "d", .file = "given"}, ""),
 	                    "given");
 	unlink(path);
+	/* A link to a file that is gone is a mistake to report, not a machine without settings. */
+	assert_int_equal(symlink("/nonexistent/constancia.conf", path), 0);
+	assert_string_equal(chosen((struct config_sources){0}, path), path);
+	unlink(path);
 	assert_int_equal(*config_default_path(), '/');
 
 	struct config config;
