@@ -152,7 +152,7 @@ mistake("settings file that all can read", {"mail.password": "secret"},
          "credential:NAME"],
         mode=0o644)
 mistake("settings file that nobody can read", {},
-        ["{file}: Permission denied"],
+        ["{file}: Permission denied; run the command as the user of the service: sudo -u constancia constancia"],
         mode=0,
         user=True)
 mistake("key of another user", {},
