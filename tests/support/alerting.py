@@ -157,6 +157,11 @@ class Watching:
         return here & {alert["labels"]["alertname"] for alert in self.alertmanager.alerts()
                        if labels.items() <= alert["labels"].items()}
 
+    def sent(self, **labels):
+        """The names of the alerts of those labels that nothing inhibits."""
+        return {alert["labels"]["alertname"] for alert in self.alertmanager.alerts()
+                if labels.items() <= alert["labels"].items() and alert["status"]["state"] == "active"}
+
     def criticals(self, **labels):
         """The names of the critical alerts of those labels that nothing inhibits; one for each alert, in order."""
         return sorted(alert["labels"]["alertname"] for alert in self.alertmanager.alerts()

@@ -27,8 +27,8 @@ def rules():
 
 
 def matched(matchers):
-    """The names of the alerts that matchers such as `alertname =~ "Constancia(A|B)"` select."""
-    (one,) = matchers
+    """The names of the alerts that matchers such as `alertname =~ "Constancia(A|B)"` select, whatever others require."""
+    one = matchers[0]
     pattern = re.fullmatch(r'alertname =~? "?([\w()|]+)"?', one)[1]
     return {name for name in rules() if re.fullmatch(pattern, name)}, pattern
 
@@ -113,9 +113,9 @@ REFUSING = {**NOT_READY, "store_ready": 0, "batch_failures_total": "grows",
 ERRORS = {"errors": "grow"}
 DOWN = None
 
-Case = collections.namedtuple("Case", "first second pages inhibited", defaults=[set()])
+Case = collections.namedtuple("Case", "first second pages inhibited tickets", defaults=[set(), []])
 # What the first and the second node report, where it is not well; the pages; some of what would be paged without
-# inhibition, or is a ticket less.
+# inhibition, or is a ticket less; some tickets.
 CASES = {
     "well": Case({}, {}, []),
     "standby": Case({**REFUSING, **ERRORS, "store_replicas": 0, "content_ready": 0},
@@ -137,6 +137,10 @@ CASES = {
     "disk": Case({**REFUSING, **ERRORS, 'readiness_findings{kind="space"}': 1, 'disk_free_ratio{directory="store"}': 0},
                  {**REFUSING, 'readiness_findings{kind="space"}': 1}, ["NoSpace"],
                  {"StoreFails", "NotReady", "BatchesFail", "ServerErrors", "DiskNearlyFull"}),
+    "disk-of-the-server-and-of-a-node": Case({**REFUSING, 'readiness_findings{kind="space"}': 1},
+                                             {**REFUSING, 'readiness_findings{kind="space"}': 1,
+                                              'disk_free_ratio{directory="signer"}': 0}, ["NoSpace"],
+                                             {"StoreFails", "NotReady"}, ["DiskNearlyFull"]),
     "shard": Case({'readiness_findings{kind="shard"}': 1, "batch_failures_total": "grows", **ERRORS},
                   {'readiness_findings{kind="shard"}': 1, "batch_failures_total": "grows", **ERRORS}, ["ShardFails"],
                   {"BatchesFail", "ServerErrors"}),
@@ -232,6 +236,7 @@ def test_a_cause_is_one_page(watching, name):
     eventually(lambda: fire <= watching.firing(installation=name), f"{fire} fire")
     eventually(lambda: watching.criticals(installation=name) == [f"Constancia{each}" for each in case.pages],
                "each cause is a page, and nothing else is")
+    eventually(lambda: named(case.tickets) <= watching.sent(installation=name), "what is no consequence is sent")
     silent = {alert["labels"]["alertname"] for alert in watching.alertmanager.alerts()
               if alert["labels"]["installation"] == name and alert["status"]["state"] != "active"}
     assert named(case.inhibited) <= silent
