@@ -97,7 +97,7 @@ void error_clear(struct error *error)
 	error->message = MSG_NONE;
 	error->english[0] = error->spanish[0] = error->command[0] = error->cause[0] = '\0';
 	error->retry_after_seconds = 0;
-	error->fault = FAULT_NONE;
+	error->fault = BLAME_NONE;
 }
 
 void error_keep(struct error *error, int code)
@@ -145,7 +145,7 @@ int error_set(struct error *error, int code, enum message message, ...)
 	va_end(list);
 	error->code = code;
 	error->message = message;
-	error->fault = FAULT_NONE;
+	error->fault = BLAME_NONE;
 	error->english[0] = error->spanish[0] = error->command[0] = '\0';
 	if (message > MSG_NONE && message < MSG_COUNT) {
 		fill(error->english, sentences[message][LANGUAGE_ENGLISH], places);
@@ -162,7 +162,7 @@ int error_cause(struct error *error, int code, const char *format, ...)
 		return code;
 	error->code = code;
 	error->message = MSG_NONE;
-	error->fault = FAULT_NONE;
+	error->fault = BLAME_NONE;
 	error->english[0] = error->spanish[0] = error->command[0] = '\0';
 	va_list list;
 	va_start(list, format);
@@ -174,7 +174,7 @@ int error_cause(struct error *error, int code, const char *format, ...)
 	return code;
 }
 
-void error_blame(struct error *error, enum fault fault)
+void error_blame(struct error *error, enum error_blame fault)
 {
 	if (error)
 		error->fault = fault;

@@ -51,15 +51,15 @@ enum message {
 enum language { LANGUAGE_ENGLISH, LANGUAGE_SPANISH };
 
 /* The part of the configuration of a remote service that an error is about, for `config check`. */
-enum fault {
-	FAULT_NONE,               /* its address, or something that no setting changes */
-	FAULT_NETWORK,            /* the address is outside the permitted networks */
-	FAULT_USER,               /* user name or access key: unknown */
-	FAULT_PASSWORD,           /* password, token or secret key: missing or refused */
-	FAULT_CLIENT_CERTIFICATE, /* TLS client certificate: missing, unusable or refused */
-	FAULT_TLS_ROOTS,          /* the issuer of the TLS server certificate is not trusted */
-	FAULT_TLS,                /* the server offers no TLS */
-	FAULT_ROOTS,              /* the issuer of signed data is not trusted */
+enum error_blame {
+	BLAME_NONE,               /* its address, or something that no setting changes */
+	BLAME_NETWORK,            /* the address is outside the permitted networks */
+	BLAME_USER,               /* user name or access key: unknown */
+	BLAME_PASSWORD,           /* password, token or secret key: missing or refused */
+	BLAME_CLIENT_CERTIFICATE, /* TLS client certificate: missing, unusable or refused */
+	BLAME_TLS_ROOTS,          /* the issuer of the TLS server certificate is not trusted */
+	BLAME_TLS,                /* the server offers no TLS */
+	BLAME_ROOTS,              /* the issuer of signed data is not trusted */
 };
 
 #define ERROR_MESSAGE_MAX 512
@@ -73,7 +73,7 @@ struct error {
 	char command[ERROR_MESSAGE_MAX]; /* English for a command line; empty: as `english` */
 	char cause[ERROR_CAUSE_MAX];
 	int retry_after_seconds; /* 0: default of the response */
-	enum fault fault;
+	enum error_blame fault;
 };
 
 /* Returns whether the table has `code`. */
@@ -100,7 +100,7 @@ int error_set(struct error *error, int code, enum message message, ...) __attrib
 int error_cause(struct error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Records what the error is about, until the next error_set or error_cause. */
-void error_blame(struct error *error, enum fault fault);
+void error_blame(struct error *error, enum error_blame fault);
 /* Replaces each marked field in the messages with the word that `namer` gives, for each
  * language. */
 #define FIELD_WORD_SIZE 128

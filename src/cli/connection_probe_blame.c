@@ -35,14 +35,14 @@ void probe_fail_mail(struct trial *trial, int result, const struct error *error)
 {
 	struct blame blame = {0};
 	switch (error->fault) {
-	case FAULT_NETWORK:
+	case BLAME_NETWORK:
 		blame = (struct blame){"mail.allow_networks", "; if it is the right one, add its network "
 		                                              "to mail.allow_networks"};
 		break;
-	case FAULT_USER:
-	case FAULT_PASSWORD: blame = blame_login(trial->settings); break;
-	case FAULT_TLS_ROOTS: blame = blame_roots(trial->settings); break;
-	case FAULT_TLS:
+	case BLAME_USER:
+	case BLAME_PASSWORD: blame = blame_login(trial->settings); break;
+	case BLAME_TLS_ROOTS: blame = blame_roots(trial->settings); break;
+	case BLAME_TLS:
 		blame = (struct blame){"mail.require_tls",
 		                       "; the server offers no STARTTLS, which mail.require_tls demands"};
 		break;
@@ -55,19 +55,19 @@ void probe_fail_content(struct trial *trial, int result, const struct error *err
 {
 	struct blame blame = {0};
 	switch (error->fault) {
-	case FAULT_NETWORK:
+	case BLAME_NETWORK:
 		blame = (struct blame){"content.allow_networks", "; if it is the right one, add its "
 		                                                 "network to content.allow_networks"};
 		break;
-	case FAULT_USER:
+	case BLAME_USER:
 		blame = (struct blame){"content.access_key",
 		                       "; check content.access_key, its permissions for the bucket, and "
 		                       "content.secret_key"};
 		break;
-	case FAULT_PASSWORD:
+	case BLAME_PASSWORD:
 		blame = (struct blame){"content.secret_key", "; check content.secret_key"};
 		break;
-	case FAULT_TLS_ROOTS:
+	case BLAME_TLS_ROOTS:
 		blame = (struct blame){"content.url", "; the roots of the system do not include that of "
 		                                      "its TLS certificate"};
 		break;

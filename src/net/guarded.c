@@ -67,7 +67,7 @@ int guarded_check(const struct guarded_sockets *sockets, int code, struct error 
 	assert(sockets->refused_kind != ADDRESS_PUBLIC && *sockets->refused_address);
 	error_cause(error, code, "address %s is %s and not permitted", sockets->refused_address,
 	            address_kind_text(sockets->refused_kind));
-	error_blame(error, FAULT_NETWORK);
+	error_blame(error, BLAME_NETWORK);
 	return code;
 }
 
@@ -92,15 +92,15 @@ static bool is_certificate_alert(const char *reason)
 	return alert && (strstr(alert, "certificate") || strstr(alert, "unknown ca"));
 }
 
-enum fault guarded_fault(CURL *easy, CURLcode code, const char *reason)
+enum error_blame guarded_fault(CURL *easy, CURLcode code, const char *reason)
 {
 	switch (code) {
-	case CURLE_LOGIN_DENIED: return FAULT_PASSWORD;
-	case CURLE_SSL_CERTPROBLEM: return FAULT_CLIENT_CERTIFICATE;
-	case CURLE_SSL_CACERT_BADFILE: return FAULT_TLS_ROOTS;
-	case CURLE_USE_SSL_FAILED: return FAULT_TLS;
+	case CURLE_LOGIN_DENIED: return BLAME_PASSWORD;
+	case CURLE_SSL_CERTPROBLEM: return BLAME_CLIENT_CERTIFICATE;
+	case CURLE_SSL_CACERT_BADFILE: return BLAME_TLS_ROOTS;
+	case CURLE_USE_SSL_FAILED: return BLAME_TLS;
 	case CURLE_PEER_FAILED_VERIFICATION:
-		return has_unknown_issuer(easy) ? FAULT_TLS_ROOTS : FAULT_NONE;
-	default: return is_certificate_alert(reason) ? FAULT_CLIENT_CERTIFICATE : FAULT_NONE;
+		return has_unknown_issuer(easy) ? BLAME_TLS_ROOTS : BLAME_NONE;
+	default: return is_certificate_alert(reason) ? BLAME_CLIENT_CERTIFICATE : BLAME_NONE;
 	}
 }

@@ -28,6 +28,6 @@ CURLcode guarded_set_options(CURL *easy, struct guarded_sockets *sockets) MUST_C
  * permitted and nothing was sent; otherwise OK. */
 int guarded_check(const struct guarded_sockets *sockets, int code, struct error *error) MUST_CHECK;
 /* Returns what a failed exchange is about. `reason`: the text of libcurl. */
-enum fault guarded_fault(CURL *easy, CURLcode code, const char *reason);
+enum error_blame guarded_fault(CURL *easy, CURLcode code, const char *reason);
 
 #endif

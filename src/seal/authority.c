@@ -271,7 +271,7 @@ static int refuse_credentials(const struct authority_options *options, int statu
 {
 	error_cause(error, ERR_AUTHORITY, "HTTP %d: the authority %s credentials", status,
 	            has_credentials(options) ? "rejected the" : "requires");
-	error_blame(error, FAULT_PASSWORD);
+	error_blame(error, BLAME_PASSWORD);
 	return ERR_AUTHORITY;
 }
 
@@ -573,7 +573,7 @@ void authorities_reject(struct authorities *authorities, const struct authority_
 }
 
 static void note_failure(struct authority_failures *failures, const struct authority *authority,
-                         const char *reason, bool in_backoff, enum fault fault)
+                         const char *reason, bool in_backoff, enum error_blame fault)
 {
 	assert(failures->count < AUTHORITIES_MAX);
 	size_t index = failures->count++;
@@ -607,7 +607,7 @@ static int ask_each(struct authorities *authorities, const struct question *ques
 		if (question->except && strcmp(authority->options.url, question->except) == 0)
 			continue;
 		if (is_left_alone(authorities, authority, question, last_reason)) {
-			note_failure(&failures, authority, last_reason, true, FAULT_NONE);
+			note_failure(&failures, authority, last_reason, true, BLAME_NONE);
 			continue;
 		}
 		code = try_authority(authorities, authority, question->imprint, question->earliest_us,

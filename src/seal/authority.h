@@ -87,8 +87,8 @@ struct authority_failures {
 	struct {
 		char name[AUTHORITY_NAME_SIZE];
 		char reason[AUTHORITY_REASON_SIZE];
-		bool in_backoff;  /* not attempted, in back-off; `reason` is that of the last failure */
-		enum fault fault; /* of an attempt */
+		bool in_backoff; /* not attempted, in back-off; `reason` is that of the last failure */
+		enum error_blame fault; /* of an attempt */
 	} items[AUTHORITIES_MAX];
 };
 

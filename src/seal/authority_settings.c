@@ -415,27 +415,27 @@ static const char *setting_of_credentials(const struct given *given, const char 
 }
 
 const char *authority_setting_of_fault(const struct authority_settings *settings, size_t index,
-                                       enum fault fault, const char **ret_remedy)
+                                       enum error_blame fault, const char **ret_remedy)
 {
 	struct given given = find_given(settings, index);
 	*ret_remedy = "";
 	switch (fault) {
-	case FAULT_NETWORK:
+	case BLAME_NETWORK:
 		*ret_remedy = "; if it is the right one, add its network to tsa.allow_networks";
 		return "tsa.allow_networks";
-	case FAULT_USER:
-	case FAULT_PASSWORD: return setting_of_credentials(&given, ret_remedy);
-	case FAULT_CLIENT_CERTIFICATE:
+	case BLAME_USER:
+	case BLAME_PASSWORD: return setting_of_credentials(&given, ret_remedy);
+	case BLAME_CLIENT_CERTIFICATE:
 		*ret_remedy = given.certificate ? "; the authority does not accept tsa.client_certificate"
 		                                : "; set tsa.client_certificate and tsa.client_key";
 		return "tsa.client_certificate";
-	case FAULT_TLS_ROOTS:
+	case BLAME_TLS_ROOTS:
 		*ret_remedy = given.tls_roots
 		                  ? "; tsa.tls_roots must contain the root of its TLS certificate"
 		                  : "; the roots of the system do not include that of its TLS "
 		                    "certificate: set tsa.tls_roots";
 		return "tsa.tls_roots";
-	case FAULT_ROOTS:
+	case BLAME_ROOTS:
 		*ret_remedy = "; tsa.roots must contain the root of its timestamps";
 		return "tsa.roots";
 	default: return "tsa.url";

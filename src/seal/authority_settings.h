@@ -42,7 +42,7 @@ const char *authority_setting_at_fault(const struct authority_settings *settings
 /* Returns the name of the setting to correct after a failure of authority `index` with that fault,
  * and what to do, beginning with "; ", or an empty text. */
 const char *authority_setting_of_fault(const struct authority_settings *settings, size_t index,
-                                       enum fault fault, const char **ret_remedy);
+                                       enum error_blame fault, const char **ret_remedy);
 /* Creates the one of this index, for a check; *ret_authorities is NULL for an embedded one. */
 int authority_create_one(const struct authority_settings *settings, size_t index,
                          struct authorities **ret_authorities, struct error *error) MUST_CHECK;

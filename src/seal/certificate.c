@@ -435,7 +435,7 @@ static int set_path_error(X509_STORE_CTX *context, X509 *signer, bool rooted, st
 	int result = rooted && leads_elsewhere(code) ? ERR_NOT_FOUND : ERR_INVALID_EVIDENCE;
 	error_cause(error, result, "certificate path, at %s: %s", name,
 	            X509_verify_cert_error_string(code));
-	error_blame(error, result == ERR_NOT_FOUND ? FAULT_ROOTS : FAULT_NONE);
+	error_blame(error, result == ERR_NOT_FOUND ? BLAME_ROOTS : BLAME_NONE);
 	return result;
 }
 

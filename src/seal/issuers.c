@@ -229,7 +229,7 @@ static int set_missing_error(const X509 *below, const char *reason, struct error
 	            "the certificate of %s was issued by %s, whose certificate is neither in the token "
 	            "nor in tsa.roots%s",
 	            name, issuer, reason);
-	error_blame(error, FAULT_ROOTS);
+	error_blame(error, BLAME_ROOTS);
 	return ERR_INVALID_EVIDENCE;
 }
 

@@ -103,11 +103,11 @@ static bool is_absent(const struct s3_request *request, int status, const char *
 }
 
 /* Returns what a refusal is about. A HEAD request has a status only. */
-static enum fault fault_of(int status, const char *code)
+static enum error_blame fault_of(int status, const char *code)
 {
 	if (strcmp(code, "SignatureDoesNotMatch") == 0)
-		return FAULT_PASSWORD;
-	return status == 401 || status == 403 ? FAULT_USER : FAULT_NONE;
+		return BLAME_PASSWORD;
+	return status == 401 || status == 403 ? BLAME_USER : BLAME_NONE;
 }
 
 /* Evaluates a complete answer. An answer that cannot be parsed for lack of memory may say

@@ -332,7 +332,7 @@ static void refuse_connection(const char *why, struct error *error)
 	            missing || wrong ? "; the password belongs in a file that 'passfile=' in store.url "
 	                               "names (mode 0600), in PGPASSWORD, or in store.url"
 	                             : "");
-	error_blame(error, missing || wrong ? FAULT_PASSWORD : FAULT_NONE);
+	error_blame(error, missing || wrong ? BLAME_PASSWORD : BLAME_NONE);
 }
 
 int pg_connect(struct pg_connection *connection, struct error *error)
