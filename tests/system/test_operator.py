@@ -251,10 +251,10 @@ def opened(path):
         os.close(watch)
 
 
-@pytest.mark.parametrize("held, why", [("pkcs11", "rejected the PIN"),
-                                       ("pkcs12", "wrong passphrase"),
-                                       ("encrypted", "wrong passphrase")])
-def test_another_passphrase_is_refused_plainly(tmp_path, world, held, why):
+@pytest.mark.parametrize("held, why, setting", [("pkcs11", "rejected the PIN", "signer.key"),
+                                                ("pkcs12", "wrong passphrase", "signer.passphrase_file"),
+                                                ("encrypted", "wrong passphrase", "signer.passphrase_file")])
+def test_another_passphrase_is_refused_plainly(tmp_path, world, held, why, setting):
     signer = world.pki.signer(f"{held}-locked", held)
     wrong = tmp_path / "wrong"
     wrong.write_text("correct donkey\n")
@@ -274,7 +274,7 @@ def test_another_passphrase_is_refused_plainly(tmp_path, world, held, why):
         unit = (ROOT / "dist/constancia.service").read_text(encoding="utf-8")
         assert "\nRestart=always\n" in unit and "\nRestartPreventExitStatus=3\n" in unit
         done = service.node.run("config", "check")
-        assert done.returncode == 1 and why in done.stderr and "signer.key" in done.stderr
+        assert done.returncode == 1 and why in done.stderr and f"{setting}: " in done.stderr
         assert "donkey" not in service.node.log_tail() + done.stderr
 
 
