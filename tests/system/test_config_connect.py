@@ -22,7 +22,7 @@ from publisher import Publisher
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema" / "sqlite"
 NETWORK = "127.0.0.0/8"
-PASSWORD = "a mail password that nobody reads"
+PASSWORD = "a mail password that is not read"
 
 
 class World:
@@ -173,7 +173,7 @@ def demanding(world, directory, **demands):
         proxy.server_close()
 
 
-TOKEN = "a token that nobody reads"
+TOKEN = "a token that is not read"
 PAIR = {"tsa__client_certificate": "stranger.pem", "tsa__client_key": "stranger.key"}
 AUTHORITY = {  # demands of the authority, settings, the setting at fault, the end of the sentence
     "no credentials": ({"bearer": TOKEN}, {}, "tsa.user",

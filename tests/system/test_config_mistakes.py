@@ -151,7 +151,7 @@ mistake("settings file that all can read", {"mail.password": "secret"},
         ["warning: {file}: contains a secret, and every user can read it (mode 0644): set mode 0640, or use "
          "credential:NAME"],
         mode=0o644)
-mistake("settings file that nobody can read", {},
+mistake("settings file that its owner cannot read", {},
         ["{file}: Permission denied; run the command as the user of the service: sudo -u constancia constancia"],
         mode=0,
         user=True)
