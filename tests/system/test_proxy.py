@@ -30,7 +30,7 @@ class Proxy:
     address = "127.0.0.1"
 
     def __init__(self, directory, nodes):
-        self.port, self.plain_port = free_port(), free_port()
+        self.port, self.plain_port, self.stats_port = free_port(), free_port(), free_port()
         self.public_url = f"http://127.0.0.1:{self.port}"
         self.description = None
         text = CONFIGURATION.read_text()
@@ -38,7 +38,7 @@ class Proxy:
         text, plain = re.subn(r"bind :80\b", f"bind 127.0.0.1:{self.plain_port}", text)
         if os.geteuid() != 0:
             text = re.sub(r"\t(user|group|chroot) .*\n", "", text)
-        text, logs = re.subn(r"log /dev/log local0", f"stats socket {directory}/stats", text)
+        text, logs = re.subn(r"log /dev/log local0", f"stats socket ipv4@127.0.0.1:{self.stats_port}", text)
         # On a slow machine a node answers late; one that is gone takes no connection.
         text, timeouts = re.subn(r"\ttimeout connect 3s\n", r"\g<0>\ttimeout check 30s\n", text)
         assert (binds, plain, logs, timeouts) == (1, 1, 1, 1)

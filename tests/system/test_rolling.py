@@ -54,7 +54,7 @@ class Load:
 
     def __init__(self, fleet, proxy, count=6):
         self.fleet, self.proxy = fleet, proxy
-        self.channels = [fleet.new_channel() for _ in range(count)]
+        self.channels = [fleet.new_channel(credits=1000000) for _ in range(count)]
         self.receipts = [[] for _ in self.channels]
         self.refused = []
         self.over = threading.Event()
@@ -122,8 +122,7 @@ def upgraded(node, proxy, number, binary):
 
 def state(proxy):
     """What the proxy holds of each node."""
-    with socket.socket(socket.AF_UNIX) as stats:
-        stats.connect(str(proxy.file.with_name("stats")))
+    with socket.create_connection(("127.0.0.1", proxy.stats_port)) as stats:
         stats.sendall(b"show stat\n")
         text = b"".join(iter(lambda: stats.recv(65536), b"")).decode()
     lines = [line.split(",") for line in text.splitlines()]
