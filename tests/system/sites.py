@@ -431,7 +431,7 @@ class Registering:
     def __init__(self, sites, channel, name, threads=2):
         self.sites, self.key, self.name = sites, channel.live_key["key"], name
         self.receipts, self.failures, self.ending = [], [], threading.Event()
-        self.refused, self.last_refusal = 0, None
+        self.refused, self.last_refusal = [0] * threads, None
         self.threads = [threading.Thread(target=self.work, args=(number,), daemon=True) for number in range(threads)]
         for thread in self.threads:
             thread.start()
@@ -440,12 +440,13 @@ class Registering:
         try:
             count = 0
             while not self.ending.is_set():
-                self.register(f"{self.name}-{number}-{count}", count)
+                self.register(number, count)
                 count += 1
         except BaseException as error:
             self.failures.append(error)
 
-    def register(self, ref, count):
+    def register(self, number, count):
+        ref = f"{self.name}-{number}-{count}"
         while True:
             client = self.sites.client(self.key)
             try:
@@ -454,14 +455,21 @@ class Registering:
                     self.receipts.append(answer.json)
                     return
                 assert answer.status == 503, answer
-                self.refused, self.last_refusal = self.refused + 1, answer
+                refusal = answer
             except (OSError, http.client.HTTPException) as error:
-                self.refused, self.last_refusal = self.refused + 1, error
+                refusal = error
             finally:
                 client.close()
+            self.refused[number] += 1
+            self.last_refusal = refusal
             if self.ending.is_set():
                 return
             time.sleep(0.1)
+
+    def all_refused(self):
+        """Blocks until each client was refused a request that it has sent from now on."""
+        before = list(self.refused)
+        eventually(lambda: all(now > then + 1 for now, then in zip(self.refused, before)), "registrations are refused")
 
     def more(self, count=20):
         """Blocks until that many more were acknowledged."""
@@ -469,7 +477,7 @@ class Registering:
         try:
             eventually(lambda: self.failures or len(self.receipts) >= wanted, "registrations are acknowledged")
         except AssertionError as error:
-            raise AssertionError(f"{error}: {self.refused} refused, the last one: {self.last_refusal}") from error
+            raise AssertionError(f"{error}: {sum(self.refused)} refused, the last one: {self.last_refusal}") from error
         assert not self.failures, self.failures
         return list(self.receipts)
 
