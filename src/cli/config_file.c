@@ -270,7 +270,8 @@ bool config_read_file(struct config *config, const char *path)
 		config_add_problem(config, path, NULL, "the file is larger than 1048576 bytes");
 	} else if (result) {
 		char what[CONFIG_UNREADABLE_SIZE];
-		config_add_problem(config, path, NULL, errno ? config_unreadable(errno, what) : error.cause);
+		config_add_problem(config, path, NULL,
+		                   errno ? config_unreadable(errno, what) : error.cause);
 	} else if (ini_is_utf16(buf_slice(&text))) {
 		config_add_problem(config, path, NULL, "the file is UTF-16; save it as UTF-8 text");
 	} else {
