@@ -73,6 +73,20 @@ class World:
             self.process.wait()
         subprocess.run(["ip", "netns", "del", self.name], check=True)
 
+WATCHED = """
+is_up() {
+    curl -sG http://127.0.0.1:9090/api/v1/query --data-urlencode 'query=min(up{job="constancia"})' |
+        jq -e '.data.result[0].value[1] == "1"'
+}
+for attempt in $(seq 120); do if is_up; then break; fi; sleep 1; done
+is_up
+curl -s http://127.0.0.1:9090/api/v1/rules | jq -e '[.data.groups[].rules[] | select(.type == "alerting")] | length > 30'
+curl -s http://127.0.0.1:9090/api/v1/alertmanagers | jq -e '.data.activeAlertmanagers | length == 1'
+"""
+FAILED_UNITS = """for unit in $(systemctl list-units --failed --plain --no-legend | cut -d" " -f1); do
+    journalctl --no-pager -n 30 -u "$unit"
+done"""
+
 
 class Operator:
     """Follows the page, and receives from outside the files that its steps name."""
@@ -80,6 +94,7 @@ class Operator:
     def __init__(self, machine, world, package):
         self.machine, self.world, self.package, self.times = machine, world, package, []
         self.variables, self.sections = read_page()
+        self.checks = {"8. Alerts": self.is_watched}
         self.received = {"seal-chain.pem": self.seal_chain, "tsa-roots.pem": self.roots}
 
     def prepare(self):
@@ -104,15 +119,23 @@ class Operator:
         for name in [name for name in self.received if name in block]:
             self.machine.path(f"/root/{name}").write_bytes(self.received.pop(name)())
 
+    def is_watched(self):
+        """Prometheus has read the metrics of the service and evaluates the rules."""
+        code, words = self.machine.shell(WATCHED)
+        verdict(code == 0, "Prometheus reads the metrics and has the rules", words)
+
     def follow(self, heading, blocks):
         start = time.monotonic()
         for block in blocks:
             self.receive(block)
             code, words = self.machine.shell(f"cd /root\n{self.variables}\n{block}")
             if not verdict(code == 0, f"{heading}: {block.strip().splitlines()[0][:70]}", words):
+                print(self.machine.shell(FAILED_UNITS)[1])
                 raise SystemExit(1)
             print("\n".join("      " + line for line in words.splitlines()[-6:]), flush=True)
         self.times.append((heading, time.monotonic() - start))
+        if check := self.checks.get(heading):
+            check()
 
 
 def main():
