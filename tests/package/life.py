@@ -16,6 +16,7 @@ import urllib.request
 from chroot import Chroot, Serving, Verdicts, loopback_alone
 
 CONFIG = "/etc/constancia/constancia.conf"
+SHIPPED = "1bba8926d457434a97e2c3b1b1ecbf9690ae1d655c7ad0aeca6a88b100b96dfa"
 SETTINGS = """# The operator's own words.
 [service]
 name = Package
@@ -82,6 +83,8 @@ def judge_first_installation(root, package):
             "the user has no shell and is a system's", words)
     enabled = list(root.path("/etc/systemd").rglob("constancia*"))
     verdict(not enabled, "the unit is not enabled", enabled)
+    shipped = hashlib.sha256(root.path(CONFIG).read_bytes()).hexdigest()
+    verdict(shipped == SHIPPED, "the settings file is the one of every version, so that no upgrade asks about it", shipped)
     code, words = root.run("constancia", "config", "check", user="constancia:constancia")
     verdict(code == 1 and "tsa.url" in words, "what the operator has to set is named", words)
     code, words = root.run("constancia", "account", "list", user="nobody:nogroup")
