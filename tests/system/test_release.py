@@ -121,6 +121,14 @@ def test_only_an_earlier_release_is_replaced(tree):
     (tree.output / "stale").write_text("of an earlier one")
     tree.source("--unsigned")
     assert "stale" not in files(tree.output)
+    unfinished = tree.output.with_name("output.new")
+    unfinished.mkdir()
+    (unfinished / "letter").write_text("kept")
+    assert "is not replaced" in tree.source("--unsigned", code=2)
+    assert files(unfinished) == {"letter": b"kept"}
+    (unfinished / "release.json").write_text("an interrupted run")
+    tree.source("--unsigned")
+    assert not unfinished.exists()
 
 
 def test_only_what_is_committed_is_released(tree):
@@ -171,11 +179,82 @@ def test_two_runs_give_the_same_bytes(tree, tmp_path):
     assert json.loads((again / "release.json").read_text())["source_date_epoch"] == COMMITTED
 
 
+def test_configuration_of_the_machine_changes_no_byte(tree, tmp_path):
+    """Conversions, attributes and options that a user or a machine has configured, and objects that git replaces."""
+    tree.source("--unsigned")
+    committed = files(tree.output)
+    tree.git("config", "core.autocrlf", "true")
+    (tmp_path / "attributes").write_text("meson.build export-ignore\n* text eol=crlf\n")
+    tree.git("config", "core.attributesFile", tmp_path / "attributes")
+    tree.git("config", "tar.tar.gz.command", "cat")
+    again = tmp_path / "again"
+    tree.source("--unsigned", output=again, GZIP="-1", XZ_OPT="-0", TAR_OPTIONS="--mode=777")
+    assert files(again) == committed
+    first = tree.git("rev-parse", "HEAD").strip()
+    tree.git("checkout", "--quiet", "-b", "other")
+    (tree.place / "new.c").write_text("int new;\n")
+    tree.commit("another")
+    tree.git("replace", first, "HEAD")
+    tree.git("reset", "--quiet", "--hard", "main")
+    told = tree.source("--unsigned", output=tmp_path / "replaced", code=1)  # the files are those of the replacement
+    assert "new.c" in told and "not committed" in told
+
+
+def test_changes_that_git_conceals_are_refused(tree):
+    for option in ("assume-unchanged", "skip-worktree"):
+        tree.git("update-index", f"--{option}", "scripts/apt-repository")
+        told = tree.source("--unsigned", code=1)
+        assert "git does not report changes" in told and "scripts/apt-repository" in told
+        tree.git("update-index", f"--no-{option}", "scripts/apt-repository")
+    (tree.place / "new.c").write_text("int new;\n")
+    tree.git("config", "status.showUntrackedFiles", "no")
+    assert "?? new.c" in tree.source("--unsigned", code=1)
+    (tree.place / "new.c").unlink()
+    attributes = tree.place / ".git/info/attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text("meson.build export-ignore\n")
+    assert "info/attributes changes what is archived" in tree.source("--unsigned", code=1)
+    attributes.unlink()
+    tree.source("--unsigned")
+
+
+def with_client(output):
+    """Adds a part to an output, and to its checksums."""
+    client = output / "clients/client.whl"
+    client.parent.mkdir()
+    client.write_text("a client")
+    with open(output / "SHA256SUMS", "a", encoding="utf-8") as sums:
+        sums.write(f"{hashlib.sha256(client.read_bytes()).hexdigest()}  clients/client.whl\n")
+    return client
+
+
+def test_parts_that_were_changed_are_not_reused(tree, keys, tmp_path):
+    (key, other), environment = keys
+    again = {"output": tmp_path / "again", "GNUPGHOME": environment["GNUPGHOME"]}
+    tree.source("--unsigned")
+    client = with_client(tree.output)
+    client.write_text("something else")
+    told = tree.source("--unsigned", "--dirty", "--reuse", tree.output, code=1, **again)
+    assert "is not what its SHA256SUMS says" in told and "clients/client.whl" in told
+    client.write_text("a client")
+    client.with_name("more").write_text("something else")
+    told = tree.source("--unsigned", "--reuse", tree.output, code=1, **again)
+    assert "has files that its SHA256SUMS does not have" in told and "clients/more" in told
+    client.with_name("more").unlink()
+    tree.source("--key", key, "--reuse", tree.output, **again)
+    tree.source("--key", other, "--reuse", again["output"], output=tmp_path / "third", GNUPGHOME=again["GNUPGHOME"])
+    with open(again["output"] / "SHA256SUMS", "a", encoding="utf-8") as sums:
+        sums.write(f"{hashlib.sha256(b'').hexdigest()}  clients/empty\n")
+    (again["output"] / "clients/empty").touch()
+    told = tree.source("--key", key, "--reuse", again["output"], code=1, output=tmp_path / "third",
+                       GNUPGHOME=again["GNUPGHOME"])
+    assert "gpg cannot verify" in told
+
+
 def test_parts_of_another_commit_are_refused(tree, tmp_path):
     tree.source("--unsigned")
     digest = next(tree.output.glob("*.tar.gz")).read_bytes()
-    (tree.output / "clients").mkdir()
-    (tree.output / "clients/client.whl").write_text("a client")
+    with_client(tree.output)
     again = tmp_path / "again"
     tree.source("--unsigned", "--reuse", tree.output, output=again)
     assert (again / "clients/client.whl").read_text() == "a client"
@@ -204,6 +283,38 @@ def test_checksums_cover_everything_and_are_signed(tree, keys):
 def test_a_key_that_cannot_sign_is_found_first(tree, keys):
     told = tree.source("--key", "0123456789" * 4, code=1, GNUPGHOME=keys[1]["GNUPGHOME"])
     assert "gpg cannot sign with 0123456789" in told and not tree.output.exists()
+
+
+def test_a_key_that_has_expired_signs_nothing(tree, pool, tmp_path):
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:
+        environment = {**os.environ, "GNUPGHOME": home}
+        run("gpg", "--batch", "--quiet", "--passphrase", "", "--faked-system-time", "20200101T000000",
+            "--quick-generate-key", "old <old@constancia.invalid>", "ed25519", "sign", "1d", env=environment)
+        listed = run("gpg", "--batch", "--list-keys", "--with-colons", env=environment).splitlines()
+        key = next(line.split(":")[9] for line in listed if line.startswith("fpr:"))
+        assert f"gpg cannot sign with {key}" in tree.source("--key", key, code=1, GNUPGHOME=home)
+        assert not tree.output.exists()
+        told = run(ROOT / "scripts/apt-repository", pool.place, "--key", key, code=1, env=environment)
+        assert "gpg did not sign" in told and not (pool.place / "dists").exists()
+        subprocess.run(["gpgconf", "--kill", "all"], env=environment, check=False, stdout=subprocess.DEVNULL)
+
+
+def test_a_signed_release_has_a_signed_tag(tree, keys):
+    (key, _), environment = keys
+    home = {"GNUPGHOME": environment["GNUPGHOME"]}
+    for name, pattern, text in (("debian/changelog", r"\(.*\) \w+", "(1.2.3) trixie"),
+                                ("meson.build", r"version: '.*'", "version: '1.2.3'")):
+        file = tree.place / name
+        file.write_text(re.sub(pattern, text, file.read_text(), count=1))
+    tree.commit("a version")
+    assert "there is no tag v1.2.3" in tree.source("--key", key, code=1, **home)
+    tree.git("tag", "v1.2.3")
+    assert "git cannot verify the tag v1.2.3" in tree.source("--key", key, code=1, **home)
+    tree.git("tag", "--delete", "v1.2.3")
+    run("git", "-C", tree.place, "-c", f"user.signingKey={key}", "tag", "--sign", "--message", "1.2.3", "v1.2.3",
+        env={**environment, "GIT_COMMITTER_NAME": "Tests", "GIT_COMMITTER_EMAIL": "tests@constancia.invalid",
+             "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"})
+    assert "the tag v1.2.3 is signed by first <first@constancia.invalid>" in tree.source("--key", key, **home)
 
 
 # ---- the bill of materials of an image ----
