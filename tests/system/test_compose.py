@@ -114,6 +114,46 @@ def test_the_composition_serves_from_empty_volumes_and_survives_a_fail_over(comp
     assert codes["constancia"] == 0 and codes["caddy"] == 0, codes
 
 
+def promote(container):
+    container.run(["psql", "-XAtq", "-h", "/tmp", "-U", "postgres", "-c", "SELECT pg_promote()"])
+
+
+def restarted(composition, name, reason):
+    """Ends a server, and starts it again: it waits for the reason, and ends when it is asked to."""
+    composition.running.pop(name).kill()
+    container = composition.up(name)
+    eventually(lambda: reason in container.tail(), f"{name} says why it waits")
+    assert not container.passes(["pg_isready", "--quiet", "--host=127.0.0.1"])
+    assert container.stop() == 0
+    return container
+
+
+def test_a_server_of_the_database_replaces_no_data(composition):
+    """A lost volume while the other server is a standby, and a primary that comes back after its successor."""
+    composition.up("db1")
+    composition.up("db2")
+    composition.healthy("db2")
+    first, second = composition.running["db1"], composition.running["db2"]
+    eventually(lambda: rows(first, "SELECT sync_state FROM pg_stat_replication") == "quorum", "the standby streams")
+    data = pathlib.Path(first.paths["/var/lib/postgresql/data"])
+    first.kill()
+    lost = data.with_name("lost")
+    shutil.move(data, lost)
+    data.mkdir()
+    shutil.copystat(lost, data)
+    restarted(composition, "db1", "the other one is a standby: promote it")
+    assert not (data / "main").exists()
+    shutil.rmtree(data)
+    shutil.move(lost, data)
+    promote(second)
+    restarted(composition, "db1", "the other server is the primary by now")
+    shutil.rmtree(data)
+    composition.running.pop("db1", None)
+    composition.up("db1")
+    composition.healthy("db1")
+    assert rows(composition.running["db1"], "SELECT pg_is_in_recovery()") == "t"
+
+
 def test_each_container_is_confined_and_no_secret_is_in_its_environment(deployed):
     variables = compose.dotenv((deployed / ".env").read_text())
     document = compose.interpolate(yaml.safe_load((deployed / "compose.yaml").read_text()), variables)
@@ -130,6 +170,18 @@ def test_each_container_is_confined_and_no_secret_is_in_its_environment(deployed
     for service in ("init", "constancia"):
         assert "user" not in document["services"][service]  # the image's: 900
     assert (deployed / "secrets").stat().st_mode & 0o777 == 0o700
+    # A word of a command is in the list of processes.
+    assert not re.search(r"psql.*(\\\n.*)*\bcat ", (deployed / "postgresql/server").read_text())
+
+
+def test_no_secret_is_in_a_layer_of_the_image(deployed):
+    """podman reads .containerignore, docker .dockerignore; docker looks for a Dockerfile unless it is given a name."""
+    ignored = (ROOT / ".containerignore").read_text()
+    assert {"deploy/.env", "deploy/secrets", ".git"} <= set(ignored.split())
+    assert (ROOT / ".dockerignore").read_text() == ignored
+    document = yaml.safe_load((deployed / "compose.yaml").read_text())
+    for name in ("init", "constancia"):
+        assert document["services"][name]["build"] == {"context": "..", "dockerfile": "Containerfile"}
 
 
 def test_the_example_has_every_variable(deployed):
