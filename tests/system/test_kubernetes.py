@@ -213,12 +213,29 @@ def test_selectors_ports_and_volumes_belong_together(topology):
     assert set(admitted) == {"http", "admin"} and admitted["http"] != admitted["admin"]
     for rule in policy["spec"]["egress"][1:]:
         assert rule["to"][0]["ipBlock"]["except"] == ["169.254.0.0/16"]
+        assert {"fe80::/10", "fd00:ec2::254/128"} <= set(rule["to"][1]["ipBlock"]["except"])
+    assert all(rule.get("ports") for rule in (*policy["spec"]["ingress"], *policy["spec"]["egress"]))
+    assert all(rule["from"] for rule in policy["spec"]["ingress"])
     if topology == "nodes":
         budget = manifests.one(objects, "PodDisruptionBudget")
         assert selected(budget["spec"]["selector"]["matchLabels"]) and budget["spec"]["maxUnavailable"] == 1
         assert workload["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     else:
+        claim = manifests.one(objects, "PersistentVolumeClaim")
+        assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
         assert workload["spec"]["serviceName"] in [service["metadata"]["name"] for service in services]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_no_probe_ends_a_pod_that_waits_or_drains(topology):
+    """What a standby or the store decides is asked by the readiness probe alone, and a drain has its time."""
+    spec = workload_of(objects_of(topology))["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    asked = {name: container[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")}
+    assert asked == {"startup": "/livez", "liveness": "/livez", "readiness": "/readyz"}
+    (_, seconds) = container["lifecycle"]["preStop"]["exec"]["command"]
+    forced = re.search(r"#define FORCED_EXIT_S (\d+)", (ROOT / "src/cli/node.c").read_text())
+    assert spec["terminationGracePeriodSeconds"] > int(seconds) + int(forced[1])
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
