@@ -344,10 +344,11 @@ static void try_payments(struct trial *trial)
 	const char *address = result ? "" : payment_provider_address(provider);
 	if (address) { /* else there is no service to ask */
 		probe_begin(trial, "payments", "payment.provider");
-		if (!result)
-			result = payment_provider_ask(provider, &error);
+		int answered = result ? result : payment_provider_ask(provider, &error);
 		if (result)
 			probe_fail(trial, result, &error);
+		else if (answered)
+			probe_fail_payments(trial, provider, answered, &error);
 		else
 			probe_end(trial, false, "%s at %s accepts the key", settings->payment_provider,
 			          address);

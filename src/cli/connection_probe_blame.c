@@ -1,4 +1,5 @@
 /* The settings at fault when a connection of `config check --connect` fails. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/connection_probe_internal.h"
@@ -73,5 +74,21 @@ void probe_fail_content(struct trial *trial, int result, const struct error *err
 		break;
 	default: break;
 	}
+	fail(trial, blame, result, error);
+}
+
+void probe_fail_payments(struct trial *trial, const struct payment_provider *provider, int result,
+                         const struct error *error)
+{
+	struct blame blame = {payment_fault_setting(provider, error->fault), NULL};
+	char remedy[128];
+	if (error->fault == BLAME_PASSWORD)
+		snprintf(remedy, sizeof remedy, "; check %s and its permissions", blame.setting);
+	else if (error->fault == BLAME_NETWORK)
+		snprintf(remedy, sizeof remedy, "; if it is the right one, add its network to %s",
+		         blame.setting);
+	else
+		snprintf(remedy, sizeof remedy, "; check %s", blame.setting);
+	blame.remedy = remedy;
 	fail(trial, blame, result, error);
 }

@@ -3,6 +3,7 @@
 #define CLI_CONNECTION_PROBE_INTERNAL_H
 
 #include "cli/connection_probe.h"
+#include "payment/payment.h"
 #include "store/store.h"
 
 struct trial {
@@ -23,6 +24,8 @@ void probe_fail(struct trial *trial, int result, const struct error *error);
 /* The same, with the setting at fault and what to do. */
 void probe_fail_mail(struct trial *trial, int result, const struct error *error);
 void probe_fail_content(struct trial *trial, int result, const struct error *error);
+void probe_fail_payments(struct trial *trial, const struct payment_provider *provider, int result,
+                         const struct error *error);
 
 /* Checks each timestamp authority and the revocation data of its certificates. */
 void probe_authorities(struct trial *trial);

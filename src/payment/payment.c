@@ -121,6 +121,15 @@ const char *payment_provider_address(const struct payment_provider *provider)
 	return provider->driver->address ? provider->driver->address(provider->state) : NULL;
 }
 
+const char *payment_fault_setting(const struct payment_provider *provider, enum error_blame fault)
+{
+	const struct payment_driver *driver = provider->driver;
+	if (fault == BLAME_NETWORK)
+		return "payment.allow_networks";
+	const char *setting = fault == BLAME_PASSWORD ? driver->key_setting : driver->address_setting;
+	return setting ? setting : "payment.provider";
+}
+
 bool payment_provider_charges(const struct payment_provider *provider)
 {
 	return provider->driver->charges;

@@ -62,6 +62,8 @@ void payment_provider_close(struct payment_provider *provider);
 const char *payment_provider_name(const struct payment_provider *provider);
 /* Returns the address of the provider's service; NULL: none (manual). */
 const char *payment_provider_address(const struct payment_provider *provider);
+/* Returns the setting at fault when payment_provider_ask fails. */
+const char *payment_fault_setting(const struct payment_provider *provider, enum error_blame fault);
 /* Returns whether payment_charge can charge: false for manual. */
 bool payment_provider_charges(const struct payment_provider *provider);
 

@@ -16,6 +16,8 @@ struct payment_driver {
 	const char *notice_header;
 	/* Optional: the provider has no service. */
 	const char *(*address)(const void *state);
+	/* Optional, with address: the settings of that address and of the key. */
+	const char *address_setting, *key_setting;
 	/* `state` is passed to the other functions. */
 	int (*open)(const struct payment_settings *settings, void **ret_state, struct error *error);
 	void (*close)(void *state); /* NULL-safe */

@@ -142,7 +142,7 @@ def test_each_failure_names_its_setting(world):
         changed["store__require_replicas"] = 7
     connections, findings = world.connect(1, **changed)
     failed = {what for what, one in connections.items() if not one["ok"]}
-    wanted = {"content": "content.access_key", "mail": "mail.password", "payments": "payment.provider",
+    wanted = {"content": "content.access_key", "mail": "mail.password", "payments": "payment.stripe_key",
               "authority": "tsa.url"}
     if stores.KIND == "postgresql":
         wanted["database"] = "store.require_replicas"
@@ -158,6 +158,21 @@ def test_each_failure_names_its_setting(world):
     for what in ("authority", "mail", "content"):
         assert not connections[what]["ok"] and "not permitted" in connections[what]["text"], what
     assert (world.authority.count, len(world.mail.logins)) == (before[0], before[2])
+
+
+@pytest.mark.parametrize("changed, setting, remedy", [
+    ({"payment__stripe_key": "sk_not_that"}, "payment.stripe_key",
+     "the key is not accepted; check payment.stripe_key and its permissions"),
+    ({"payment__allow_networks": ""}, "payment.allow_networks",
+     "; if it is the right one, add its network to payment.allow_networks"),
+    ({"payment__stripe_url": "https://127.0.0.1:1"}, "payment.stripe_url", "; check payment.stripe_url"),
+])
+def test_a_refused_payment_provider_names_its_setting(world, changed, setting, remedy):
+    if "payment__allow_networks" in changed:
+        changed = {**changed, "payment__stripe_url": world.settings["payment.stripe_url"].replace("http:", "https:")}
+    connections, findings = world.connect(1, **changed)
+    assert not connections["payments"]["ok"] and connections["payments"]["text"].endswith(remedy), connections
+    assert [one["setting"] for one in findings if "problem" in one] == [setting]
 
 
 @contextlib.contextmanager

@@ -257,8 +257,11 @@ static int stripe_ask(void *state, struct error *error)
 	if (result || answer.status == 200)
 		return result;
 	bool refused = answer.status == 401 || answer.status == 403;
-	return error_cause(error, refused ? ERR_REFUSED : ERR_NETWORK, "list of payments: status %d%s",
-	                   answer.status, refused ? ", the key is not accepted" : "");
+	result =
+		error_cause(error, refused ? ERR_REFUSED : ERR_NETWORK, "list of payments: status %d%s",
+	                answer.status, refused ? ", the key is not accepted" : "");
+	error_blame(error, refused ? BLAME_PASSWORD : BLAME_NONE);
+	return result;
 }
 
 /* ---- lookup ---- */
@@ -596,6 +599,8 @@ const struct payment_driver payment_stripe = {
 	.name = "stripe",
 	.check_settings = stripe_check_settings,
 	.address = stripe_address,
+	.address_setting = "payment.stripe_url",
+	.key_setting = "payment.stripe_key",
 	.charges = true,
 	.notice_header = "Stripe-Signature",
 	.open = stripe_open,
