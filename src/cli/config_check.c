@@ -12,6 +12,7 @@
 #include "http/request_log.h"
 #include "http/server.h"
 #include "ledger/ledger.h"
+#include "net/http.h"
 #include "net/mail.h"
 #include "seal/level.h"
 #include "service/service.h"
@@ -55,14 +56,18 @@ static void check_contacts(const struct check *check, const char *setting, const
 		      "mailto:security@example.org,https://example.org/report");
 }
 
-static void check_service(const struct check *check, bool serving)
+/* Returns whether the URL leads to this machine alone. */
+static bool is_local(struct slice url)
+{
+	return starts_with(url, "http://127.") || starts_with(url, "http://localhost") ||
+	       starts_with(url, "http://[::1]");
+}
+
+static void check_public_url(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
-	size_t size = strlen(settings->service_prefix);
-	if (size < 2 || size > 10 ||
-	    strspn(settings->service_prefix, "abcdefghijklmnopqrstuvwxyz0123456789") != size)
-		fault(check, "service.prefix", "must have 2 to 10 lower-case letters or digits");
 	struct slice url = slice_of(settings->service_public_url);
+	struct error error = {0};
 	if (!(starts_with(url, "http://") || starts_with(url, "https://")) ||
 	    url.data[url.size - 1] == '/' || strpbrk(url.data, " ?#\"<>"))
 		fault(check, "service.public_url",
@@ -70,6 +75,40 @@ static void check_service(const struct check *check, bool serving)
 		      "the end");
 	else if (url.size > 3 && strcmp(url.data + url.size - 3, "/v1") == 0)
 		fault(check, "service.public_url", "must not end with /v1");
+	else if (http_url_check(url, true, "service.public_url", &error))
+		fault(check, "service.public_url",
+		      "must have a host in ASCII (xn--… for other letters) and a valid port, and neither "
+		      "user nor password");
+	else if (*settings->service_tls_certificate && starts_with(url, "http://"))
+		setting_warn(&check->report, "service.public_url",
+		             "should begin with https:// because the public interface uses TLS");
+	else if (serving && starts_with(url, "http://") && !is_local(url))
+		setting_warn(&check->report, "service.public_url",
+		             "should begin with https://, because clients send their keys to this address");
+}
+
+/* Warns of proxies that are trusted at every address. */
+static void check_proxies(const struct check *check)
+{
+	const char *list = check->settings->service_trusted_proxies;
+	check_networks(check, "service.trusted_proxies", list);
+	for (const char *at = strstr(list, "/0"); at; at = strstr(at + 1, "/0"))
+		if (!at[2] || strchr(", ", at[2])) {
+			setting_warn(&check->report, "service.trusted_proxies",
+			             "contains every address, so that clients choose the address whose "
+			             "limits apply to them");
+			return;
+		}
+}
+
+static void check_service(const struct check *check, bool serving)
+{
+	const struct settings *settings = check->settings;
+	size_t size = strlen(settings->service_prefix);
+	if (size < 2 || size > 10 ||
+	    strspn(settings->service_prefix, "abcdefghijklmnopqrstuvwxyz0123456789") != size)
+		fault(check, "service.prefix", "must have 2 to 10 lower-case letters or digits");
+	check_public_url(check, serving);
 	if (http_listen_port(settings->service_listen) < 0)
 		fault(check, "service.listen",
 		      "must be address:port, such as 127.0.0.1:8080 or [::1]:8080");
@@ -84,13 +123,10 @@ static void check_service(const struct check *check, bool serving)
 	if (!*settings->service_name || strlen(settings->service_name) > 100)
 		fault(check, "service.name", "must have 1 to 100 bytes");
 	check_contacts(check, "service.security_contact", settings->service_security_contact);
-	check_networks(check, "service.trusted_proxies", settings->service_trusted_proxies);
+	check_proxies(check);
 	if (serving)
 		http_check_tls(settings, check->report.problem, check->report.warning,
 		               check->report.context);
-	if (*settings->service_tls_certificate && starts_with(url, "http://"))
-		setting_warn(&check->report, "service.public_url",
-		             "should begin with https:// because the public interface uses TLS");
 	if (settings->http_drain_delay > DRAIN_DELAY_MAX_US)
 		fault(check, "http.drain_delay", "must be at most 8s");
 }

@@ -392,13 +392,33 @@ static bool has_program(const char *name)
 	return false;
 }
 
+/* Returns whether a backup could write into the directory, or create it. */
+static bool can_hold_backups(const char *path)
+{
+	char parent[PATH_MAX];
+	struct stat facts;
+	if (stat(path, &facts) == 0)
+		return S_ISDIR(facts.st_mode) && access(path, R_OK | W_OK | X_OK) == 0;
+	const char *slash = strrchr(path, '/');
+	snprintf(parent, sizeof parent, "%.*s", slash > path ? (int)(slash - path) : 1, path);
+	return access(parent, W_OK | X_OK) == 0;
+}
+
 static void warn_of_backups(const struct node_precheck *look)
 {
 	const struct settings *settings = look->settings;
-	if (*settings->backup_directory && !db_url_path(settings->store_url) && !has_program("pg_dump"))
+	const char *path = settings->backup_directory;
+	if (*path != '/')
+		return;
+	if (!db_url_path(settings->store_url) && !has_program("pg_dump"))
 		advise(look, "backup.directory",
 		       "pg_dump is not in the PATH, and a backup of PostgreSQL needs it: install "
 		       "postgresql-client");
+	else if (!can_hold_backups(path))
+		advise(look, "backup.directory",
+		       "%s is no directory in which this user (%lu) can write: create it with "
+		       "'install -d -m 0700 -o USER %s'",
+		       path, (unsigned long)geteuid(), path);
 }
 
 /* Asks a database server for its standbys; the driver waits for 3 seconds for each host. What

@@ -131,6 +131,30 @@ static void check_file(const struct setting_check *check, const char *setting, s
 	setting_fault(check, setting, what);
 }
 
+/* Warns of a file in which no certificate is trusted: only self-signed ones are. An unreadable file
+ * is reported elsewhere. */
+static void warn_of_missing_root(const struct setting_check *check, struct slice path)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+	BUF_AUTO struct buf text;
+	char name[PATH_MAX], what[PATH_MAX + 128];
+	struct error error = {0};
+	bool found = false;
+	buf_init(&text, PEM_FILE_MAX);
+	snprintf(name, sizeof name, "%.*s", (int)path.size, path.data);
+	if (!path.size || path.size >= sizeof name || file_read_whole(name, &text, &error) ||
+	    certificates_read(buf_slice(&text), &certificates, &error))
+		return;
+	for (int i = 0; i < sk_X509_num(certificates); i++)
+		found = found || certificate_is_self_issued(sk_X509_value(certificates, i));
+	snprintf(what, sizeof what,
+	         "%s has no root certificate, only certificates of other issuers, which are not "
+	         "trusted: add the root",
+	         name);
+	if (!found)
+		setting_warn(check, "tsa.roots", what);
+}
+
 static void check_credentials(const struct authority_settings *settings,
                               const struct setting_check *check, struct slice url, unsigned count,
                               unsigned index)
@@ -155,6 +179,7 @@ static void check_credentials(const struct authority_settings *settings,
 	if (!check->serving)
 		return;
 	check_file(check, "tsa.roots", item_of(settings->roots, index), false);
+	warn_of_missing_root(check, item_of(settings->roots, index));
 	check_file(check, "tsa.client_certificate", certificate, false);
 	check_file(check, "tsa.client_key", key, true);
 	check_file(check, "tsa.tls_roots", item_of(settings->tls_roots, index), false);

@@ -295,8 +295,30 @@ mistake("public_url no scheme", {"service.public_url": "register.example.org"},
         ["{file}:2: service.public_url: must be a URL such as https://register.example.org, without a slash at the "
          "end"])
 mistake("public_url http", {"service.public_url": "http://register.example.org"},
-        ["warning: {file}:2: service.public_url: Passkeys are not available at this service's address. They require "
+        ["warning: {file}:2: service.public_url: should begin with https://, because clients send their keys to this "
+         "address",
+         "warning: {file}:2: service.public_url: Passkeys are not available at this service's address. They require "
          "https and a host name."])
+for kind, address in [("user", "https://user:password@register.example.org"), ("letters", "https://ré.example.org"),
+                      ("port", "https://register.example.org:99999"), ("no host", "https://:8443")]:
+    mistake(f"public_url {kind}", {"service.public_url": address},
+            ["{file}:2: service.public_url: must have a host in ASCII (xn--… for other letters) and a valid port, and "
+             "neither user nor password"])
+mistake("proxies everywhere", {"service.trusted_proxies": "10.0.0.0/8,0.0.0.0/0"},
+        ["warning: {file}:7: service.trusted_proxies: contains every address, so that clients choose the address whose "
+         "limits apply to them"])
+mistake("proxies everywhere six", {"service.trusted_proxies": "::/0"},
+        ["warning: {file}:7: service.trusted_proxies: contains every address, so that clients choose the address whose "
+         "limits apply to them"])
+mistake("tsa roots without root", {"tsa.roots": "{dir}/issuer.pem"},
+        ["warning: {file}:11: tsa.roots: {dir}/issuer.pem has no root certificate, only certificates of other issuers, "
+         "which are not trusted: add the root"])
+mistake("backups missing", {"backup.directory": "{dir}/missing/backups"},
+        ["warning: {file}:18: backup.directory: {dir}/missing/backups is no directory in which this user ({user}) can "
+         "write: create it with 'install -d -m 0700 -o USER {dir}/missing/backups'"], user=True)
+mistake("backups file", {"backup.directory": "{dir}/root.pem"},
+        ["warning: {file}:18: backup.directory: {dir}/root.pem is no directory in which this user ({user}) can "
+         "write: create it with 'install -d -m 0700 -o USER {dir}/root.pem'"], user=True)
 mistake("public_url slash", {"service.public_url": "https://register.example.org/"},
         ["{file}:2: service.public_url: must be a URL such as https://register.example.org, without a slash at the "
          "end"])
