@@ -201,8 +201,12 @@ int durable_replace(const char *path, mode_t mode, struct slice content, struct 
 	(void)unlink(partial);
 	DESCRIPTOR_AUTO int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (file < 0 || !file_write_all(file, content) || fchmod(file, mode) != 0 ||
-	    !durable_sync_open(file) || rename(partial, path) != 0)
-		return file_fail(error, "writing", path);
+	    !durable_sync_open(file) || rename(partial, path) != 0) {
+		int result = file_fail(error, "writing", path);
+		if (file >= 0)
+			(void)unlink(partial);
+		return result;
+	}
 	return durable_sync_above(path, error);
 }
 
