@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -69,7 +70,7 @@ static int check_target(struct setup *setup)
 	BUF_AUTO struct buf text;
 	struct error error = {0};
 	buf_init(&text, FILE_MAX);
-	if (access(setup->path, F_OK) != 0)
+	if (stat(setup->path, &setup->before) != 0)
 		return 0;
 	error.code = file_read_whole(setup->path, &text, &error);
 	if (error.code)
@@ -100,12 +101,18 @@ static void add_step(struct steps *steps, const char *text)
 		steps->texts[steps->count++] = text;
 }
 
+/* Returns whether the units read the file. */
+static bool is_usual(const struct setup *setup)
+{
+	return strcmp(setup->path, config_default_path()) == 0;
+}
+
 /* Adds a command of this program, as its user, with the file unless it is that of the
  * installation. */
 static void add_command(struct steps *steps, const char *command)
 {
 	struct setup *setup = steps->setup;
-	bool usual = strcmp(setup->path, config_default_path()) == 0;
+	bool usual = is_usual(setup);
 	add_step(steps, arena_printf(&setup->arena, "%sconstancia %s%s%s",
 	                             getpwnam(SERVICE_USER) ? "sudo -u " SERVICE_USER " " : "", command,
 	                             usual ? "" : " --config ", usual ? "" : setup->path));
@@ -137,16 +144,25 @@ static void find_steps(struct steps *steps)
 		add_backup_directory(steps, backups);
 	add_command(steps, "config check --connect");
 	add_command(steps, "init");
-	add_step(steps, "sudo systemctl enable --now constancia");
-	if (wanted && setting_find_by_name("backup.directory"))
+	if (is_usual(setup))
+		add_step(steps, "sudo systemctl enable --now constancia");
+	else
+		add_command(steps, "serve");
+	if (wanted && is_usual(setup))
 		add_step(steps, "sudo systemctl enable --now constancia-backup.timer");
 	else if (wanted)
-		add_command(steps, arena_printf(&setup->arena, "store backup %s/first", backups));
+		add_command(steps, "store backup");
 	add_command(steps, "account create --name NAME");
 }
 
 static const char *chain_step(struct setup *setup)
 {
+	const char *chain = setup_path(setup, "seal-chain.pem");
+	if (setup->request && !setup->key_made && chain && access(chain, F_OK) == 0)
+		return arena_printf(&setup->arena,
+		                    "The key of the seal and its certificate in %s existed already and "
+		                    "were kept. %s requests another certificate.",
+		                    chain, setup->request);
 	return setup->request
 	           ? arena_printf(&setup->arena,
 	                          "Send %s to a provider of certificates for electronic seals. Store "

@@ -4,6 +4,7 @@
 #define CLI_SETUP_H
 
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "cli/command.h"
@@ -75,6 +76,7 @@ struct setup {
 	const char *directory; /* of that file */
 	bool interactive;
 	bool replace;
+	struct stat before; /* of the settings file; all zero: none */
 	struct service_user owner;
 	const char *answers[SETUP_QUESTIONS]; /* NULL: not answered; a secret itself, not its file */
 	/* Results. */

@@ -25,10 +25,13 @@ static const char *read_secret(struct setup *setup, const char *path, const char
 	if (file_read_whole(path, &text, &error))
 		return arena_printf(&setup->arena, "cannot be read: %s", error_reason(&error, ERR_IO));
 	size_t size = text.data ? strcspn(text.data, "\r\n") : 0;
-	*ret = size ? arena_copy(&setup->arena, text.data, size) : NULL;
+	bool cut = text.size > size && text.data[size] == '\0';
+	*ret = size && !cut ? arena_copy(&setup->arena, text.data, size) : NULL;
 	if (text.data)
 		explicit_bzero(text.data, text.size);
-	return *ret ? NULL : "the first line of the file is empty";
+	return *ret  ? NULL
+	       : cut ? "the first line of the file contains a NUL byte"
+	             : "the first line of the file is empty";
 }
 
 /* Takes the answer of an option. Returns NULL, or what is wrong; the answer is then absent. */
@@ -53,6 +56,7 @@ static int take_options(struct setup *setup)
 	BUF_AUTO struct buf missing;
 	BUF_AUTO struct buf problems;
 	buf_init(&missing, PROBLEMS_MAX);
+	unsigned topic = 0; /* of the last problem; what depends on its answer is unknown */
 	buf_init(&problems, PROBLEMS_MAX);
 	for (int i = 0; i < SETUP_QUESTIONS; i++) {
 		const struct setup_question *question = &setup_questions[i];
@@ -63,9 +67,10 @@ static int take_options(struct setup *setup)
 			buf_printf(&problems, "%s--%s: %s", problems.size ? "\n" : "", question->flag, what);
 		else if (applies && !given && question->need == SETUP_REQUIRED)
 			buf_printf(&missing, "%s--%s", missing.size ? ", " : "", question->flag);
-		else if (!applies && given)
+		else if (!applies && given && question->topic != topic)
 			buf_printf(&problems, "%s--%s: does not apply with the other answers",
 			           problems.size ? "\n" : "", question->flag);
+		topic = what ? question->topic : topic;
 	}
 	if (problems.size)
 		return command_usage_error(setup->line, "%s", problems.data);
@@ -171,7 +176,7 @@ static int ask(struct setup *setup, enum setup_number number, bool *ret_again)
 		if (!what)
 			return 0;
 		setup->answers[number] = NULL;
-		printf("  This is not valid: %s.\n", what);
+		printf("  This is not valid: %s%s\n", what, what[strlen(what) - 1] == '.' ? "" : ".");
 		*ret_again = setup_is_second(number);
 	}
 	setup->answers[number - 1] = NULL;

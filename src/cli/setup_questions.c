@@ -1,10 +1,15 @@
 /* The questions of `setup`, the settings that follow from the answers, and their checks. */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/pem.h"
 #include "cli/setup.h"
 
+#define CERTIFICATES_MAX ((size_t)1 << 20)
 #define ANSWER_MAX 4000 /* with its key, less than a line of the settings file (base/ini.h) */
 
 /* ---- which questions apply ---- */
@@ -80,11 +85,38 @@ static const char *check_publish(const char *text)
 	return strcmp(text, "proxy") == 0 || strcmp(text, "tls") == 0 ? NULL : "must be proxy or tls";
 }
 
-/* The path is printed inside commands. */
+/* Returns whether the directory is empty but for what a new file system has. */
+static bool is_empty(const char *path)
+{
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+	bool empty = directory;
+	while (empty && (entry = readdir(directory)))
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		        strcmp(entry->d_name, "lost+found") == 0;
+	if (directory)
+		(void)closedir(directory);
+	return empty;
+}
+
+/* The path is printed inside commands, which give the directory to the user of the service. */
 static const char *check_backups(const char *text)
 {
-	bool good = strcmp(text, "none") == 0 || (*text == '/' && !strpbrk(text, " '\"\\$`;&|<>()*?%"));
-	return good ? NULL : "must be an absolute path without spaces and special characters, or none";
+	struct stat facts;
+	struct service_user owner = service_user_find();
+	if (strcmp(text, "none") == 0)
+		return NULL;
+	if (*text != '/' || strpbrk(text, " '\"\\$`;&|<>()*?%"))
+		return "must be an absolute path without spaces and special characters, or none";
+	if (stat(text, &facts) != 0)
+		return NULL;
+	if (!S_ISDIR(facts.st_mode))
+		return "is not a directory";
+	if (facts.st_uid == (owner.is_given ? owner.user : geteuid()) && facts.st_uid != 0)
+		return NULL;
+	return strcmp(text, SETUP_BACKUPS_USUAL) == 0 || is_empty(text)
+	           ? NULL
+	           : "must be a new or empty directory, which the service's user will own";
 }
 
 static const char *check_store(const char *text)
@@ -108,9 +140,56 @@ static const char *check_content(const char *text)
 	           : "must be directory, file:DIRECTORY or s3://BUCKET/PREFIX?endpoint=URL";
 }
 
+/* The service has another working directory. */
 static const char *check_file(const char *text)
 {
+	if (*text && *text != '/')
+		return "must be an absolute path";
 	return access(text, R_OK) == 0 ? NULL : "cannot be read";
+}
+
+/* Returns NULL for a file that cannot be read, which is reported with the reason elsewhere. */
+static const char *check_certificates(const char *text)
+{
+	BUF_AUTO struct buf content;
+	struct error error = {0};
+	buf_init(&content, CERTIFICATES_MAX);
+	if (*text && *text != '/')
+		return "must be an absolute path";
+	return *text && !file_read_whole(text, &content, &error)
+	           ? pem_certificates_fault(buf_slice(&content))
+	           : NULL;
+}
+
+static const char *check_server_certificate(const char *text)
+{
+	const char *what = check_file(text);
+	return what ? what : check_certificates(text);
+}
+
+static const char *check_roots(const char *text)
+{
+	const char *what = NULL;
+	for (const char *at = text; at && !what;) {
+		char path[PATH_MAX];
+		at += strspn(at, " ");
+		snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ", "), at);
+		what = check_certificates(path);
+		at = strchr(at, ',');
+		at += at ? 1 : 0;
+	}
+	return what;
+}
+
+static const char *check_key(const char *text)
+{
+	if (signing_request_is_on_token(text))
+		return strstr(text, "pin-value=")
+		           ? "must not contain the PIN; give it with --seal-passphrase-file"
+		           : NULL;
+	return *text == '/' || !*text || strcmp(text, "make") == 0 || strcmp(text, "none") == 0
+	           ? NULL
+	           : "must be make, none, a pkcs11: URI or an absolute path";
 }
 
 static const char *check_optional_identifier(const char *text)
@@ -146,7 +225,7 @@ const struct setup_question setup_questions[SETUP_QUESTIONS] = {
 	[SETUP_TSA_KIND] = {5, "tsa-kind", "Its kind: qualified or non_qualified", "tsa.kind",
                         .applies = with_authority},
 	[SETUP_TSA_ROOTS] = {5, "tsa-roots", "PEM file with its trust roots", "tsa.roots",
-                         .applies = with_authority},
+                         .applies = with_authority, .check = check_roots},
 	[SETUP_TSA_USER] = {5, "tsa-user", "User name at the authority; empty if it needs none",
                         "tsa.user", .need = SETUP_OPTIONAL, .later = true,
                         .applies = with_authority},
@@ -158,11 +237,12 @@ const struct setup_question setup_questions[SETUP_QUESTIONS] = {
 	[SETUP_SEAL_KEY] = {6, "seal-key",
                         "Key of the seal: a PEM or PKCS#12 file, a pkcs11: URI, make (a key and a "
                         "request for its\ncertificate), or none (a development key)",
-                        "signer.key", "none", "make"},
+                        "signer.key", "none", "make", .check = check_key},
 	[SETUP_SEAL_CHAIN] = {6, "seal-chain",
                           "PEM file with its certificate and the issuers up to the root; empty if "
                           "the key file has them,\nor if the key on a token has no certificate yet",
-                          "signer.chain", .need = SETUP_OPTIONAL, .applies = with_own_key},
+                          "signer.chain", .need = SETUP_OPTIONAL, .applies = with_own_key,
+                          .check = check_certificates},
 	[SETUP_SEAL_PASSPHRASE] = {6, "seal-passphrase-file",
                                "Passphrase or PIN of the key; empty if it has none",
                                "signer.passphrase_file", .credential = "seal-passphrase",
@@ -183,7 +263,7 @@ const struct setup_question setup_questions[SETUP_QUESTIONS] = {
 	[SETUP_TLS_CERTIFICATE] = {7, "tls-certificate",
                                "PEM file with the server certificate and its issuers",
                                "service.tls_certificate", .later = true, .applies = with_tls,
-                               .check = check_file},
+                               .check = check_server_certificate},
 	[SETUP_TLS_KEY] = {7, "tls-key", "PEM file with its key", "service.tls_key",
                        .applies = with_tls, .check = check_file},
 	[SETUP_MAIL] = {8, "mail", "Mail server, smtp://HOST:PORT or smtps://HOST; none: no e-mail",
@@ -378,7 +458,9 @@ const char *setup_check(struct setup *setup, enum setup_number number)
 		return NULL;
 	for (const struct config_finding *at = config.findings; at; at = at->next)
 		if (!at->warning && at->setting && concerns(number, at->setting))
-			return arena_text(&setup->arena, at->what);
+			return strcmp(at->setting, question->setting) == 0
+			           ? arena_text(&setup->arena, at->what)
+			           : arena_printf(&setup->arena, "%s: %s", at->setting, at->what);
 	return NULL;
 }
 

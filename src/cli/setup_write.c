@@ -1,7 +1,9 @@
 /* The files of `setup`: credentials, key and request, and the settings file. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -188,9 +190,34 @@ static int write_settings(struct setup *setup, struct error *error)
 	return result ? result : durable_sync(setup->directory, error);
 }
 
+/* Lets one command write at a time, and refuses a settings file that another one has written since
+ * the questions began. */
+static int lock(struct setup *setup, int *ret_directory, struct error *error)
+{
+	struct stat now = {0};
+	*ret_directory = open(setup->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_directory < 0)
+		return file_fail(error, "opening", setup->directory);
+	if (flock(*ret_directory, LOCK_EX) != 0)
+		return file_fail(error, "locking", setup->directory);
+	if (stat(setup->path, &now) != 0)
+		now = (struct stat){0};
+	if (now.st_ino == setup->before.st_ino && now.st_dev == setup->before.st_dev &&
+	    now.st_size == setup->before.st_size &&
+	    now.st_mtim.tv_sec == setup->before.st_mtim.tv_sec &&
+	    now.st_mtim.tv_nsec == setup->before.st_mtim.tv_nsec)
+		return OK;
+	return error_cause(error, ERR_REFUSED,
+	                   "%s was changed meanwhile, and is not replaced: run the command again",
+	                   setup->path);
+}
+
 int setup_write(struct setup *setup, struct error *error)
 {
+	DESCRIPTOR_AUTO int directory = -1;
 	int result = make_directory(setup, setup->directory, error);
+	if (!result)
+		result = lock(setup, &directory, error);
 	if (!result)
 		result = write_credentials(setup, error);
 	if (!result && setup_wants_request(setup))

@@ -142,13 +142,74 @@ def test_missing_answers_are_listed_together(setup):
     ({"backups": "backups"}, "--backups: must be an absolute path"),
     ({"backups": "/a; rm -r /b"}, "--backups: must be an absolute path"),
     ({"security_contact": "someone@example.org"}, "--security-contact: must be a list"),
+    ({"public_url": "https://me:password@register.example.org"}, "--public-url: must have a host in ASCII"),
+    ({"tsa_url": "http://tsa.example.net", "tsa_user": "me", "tsa_password_file": "SECRET"},
+     "--tsa-password-file: tsa.url: must be an https:// address"),
+    ({"tsa_roots": "root.pem"}, "--tsa-roots: must be an absolute path"),
+    ({"tsa_roots": "KEY"}, "--tsa-roots: contains a private key and no certificate"),
+    ({"tsa_url": "https://a.example,https://b.example", "tsa_roots": "ROOT,KEY"},
+     "--tsa-roots: contains a private key and no certificate"),
+    ({"seal_key": "seal.pem", "country": None, "organization": None}, "--seal-key: must be make, none, a pkcs11: URI"),
+    ({"seal_key": "pkcs11:token=a;object=b?pin-value=1234"}, "--seal-key: must not contain the PIN"),
+    ({"seal_key": "KEY", "seal_chain": "KEY", "country": None, "organization": None},
+     "--seal-chain: contains a private key and no certificate"),
+    ({"publish": "tls", "tls_certificate": "KEY", "tls_key": "KEY"}, "--tls-certificate: contains a private key"),
+    ({"publish": "tls", "tls_certificate": "server.pem", "tls_key": "KEY"}, "--tls-certificate: must be an absolute"),
+    ({"backups": "/"}, "--backups: must be a new or empty directory"),
+    ({"backups": "/usr/../etc"}, "--backups: must be a new or empty directory"),
+    ({"backups": "/etc/passwd"}, "--backups: is not a directory"),
 ])
-def test_each_answer_is_checked(setup, wrong, expected):
-    wrong = {name: setup.secret if value == "SECRET" else value for name, value in wrong.items()}
+def test_each_answer_is_checked(setup, pki, wrong, expected):
+    files = {"SECRET": str(setup.secret), "KEY": str(pki.path("root.key")), "ROOT": str(pki.root)}
+    for name, value in wrong.items():
+        for word, path in files.items():
+            wrong = {**wrong, name: (wrong[name] or "").replace(word, path) or None} if value else wrong
     done = setup.run(**wrong)
     assert done.returncode == 2 and expected in done.stderr, done.stderr
     assert "secret" not in done.stderr.replace("a secret must", "")
+    assert "1234" not in done.stderr and "password@" not in done.stderr
     assert not setup.directory.exists(), "nothing is written before all answers are valid"
+
+
+def test_what_depends_on_a_refused_answer_is_not_reported(setup):
+    done = setup.run(mail="mail.example.org", mail_from="a@example.org")
+    assert done.stderr.splitlines() == [
+        "constancia setup: --mail: must be smtp://HOST:PORT or smtps://HOST, without user or path"]
+
+
+def test_a_secret_that_would_be_cut_is_refused(setup):
+    setup.secret.write_bytes(b"one\0two\n")
+    done = setup.run(tsa_user="me", tsa_password_file=setup.secret)
+    assert done.returncode == 2 and "--tsa-password-file: the first line of the file contains a NUL byte" in done.stderr
+
+
+def test_only_one_of_several_commands_writes(setup):
+    """Those that began before it has written are refused, and change nothing."""
+    given = [f"--{name}={value}" for name, value in setup.answers.items() if name != "tsa-roots"]
+    words = [BINARY, "setup", "--config", setup.path, *given, f"--tsa-roots={setup.answers['tsa-roots']}"]
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(), text=True)
+               for _ in range(6)]
+    results = [(process.communicate(timeout=120), process.returncode) for process in running]
+    assert sorted(code for _, code in results) in ([0, *[1] * n, *[2] * (5 - n)] for n in range(6)), results
+    for (_, err), code in results:
+        assert code == 0 or "was changed meanwhile" in err or "has settings already" in err, err
+    key = openssl("pkey", "-in", setup.directory / "seal-key.pem", "-pubout").stdout
+    assert openssl("req", "-in", setup.directory / "seal-key.csr", "-noout", "-pubkey").stdout == key
+
+
+def test_a_full_disk_leaves_no_part_of_a_secret(setup, tmp_path):
+    """Needs root, and a mount namespace."""
+    setup.directory.mkdir()
+    inside = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=4k,nr_inodes=20 none "$0" && '
+              'head -c 4096 /dev/zero >"$0/other"; "$@"; code=$?; find "$0" -type f; exit $code', setup.directory]
+    if os.geteuid() or run([*inside, "true"]).returncode:
+        pytest.skip("needs root and mount namespaces")
+    given = [f"--{name}={value}" for name, value in setup.answers.items()]
+    done = run([*inside, BINARY, "setup", "--config", setup.path, *given, "--tsa-user=me",
+                f"--tsa-password-file={setup.secret}"])
+    assert done.returncode == 2, done.stderr
+    assert "No space is left" in done.stderr and "Free space, then run the same command again." in done.stderr
+    assert done.stdout.split() == [f"{setup.directory}/other"]
 
 
 @pytest.mark.parametrize("given, expected", [
@@ -253,6 +314,17 @@ def test_settings_are_replaced_only_on_request(setup):
         assert setup.printed()["service"]["name"] == "Another" + kept
     assert (setup.directory / "constancia.conf.former").read_text(encoding="utf-8") == first
     assert (setup.directory / "seal-key.pem").read_bytes() == key, "a key is never replaced"
+    assert told["certificate"].startswith("Send ")
+    (setup.directory / "seal-chain.pem").write_text("there\n", encoding="utf-8")
+    told = json.loads(setup.run("--replace", "--json").stdout)
+    assert "existed already and were kept" in told["certificate"]
+
+
+def test_the_next_commands_use_the_file(setup):
+    """The units read the usual file only."""
+    told = json.loads(setup.run("--json", backups="/var/backups/constancia").stdout)
+    assert not [step for step in told["next"] if "systemctl" in step], told
+    assert [step for step in told["next"] if f"serve --config {setup.path}" in step], told
 
 
 def test_a_key_on_a_token_signs_its_request(setup, pki, monkeypatch):
