@@ -16,6 +16,10 @@ PAIRS = (("standbysunnamed", "primaryreplaced"), ("commitscancelled", "primaryre
          ("standbyfrozen", "primaryreplaced"), ("clockapart", "rollingrestart"), ("failingstatements", "kill"),
          ("diskfull", "kill"), ("content", "powercut"), ("slowsync", "powercut"))
 
+# Faults that harm a backup which is being made.
+IN_BACKUPS = ("kill", "crashes", "restart", "powercut", "failingsync", "refusedsyncs", "slowsync", "diskfull",
+              "content", "fewdescriptors", "littlememory")
+
 
 def make(spec):
     return KINDS[spec["fault"]](spec)
@@ -32,10 +36,10 @@ def draw_one(chosen, script, kinds, at):
             "for": round(chosen.choice(kind.lengths) * chosen.uniform(0.5, 1.5), 3), **kind.draw(chosen, script)}
 
 
-def tie(chosen, script, spec):
-    """Lets a fault begin with a step of a random kind, or briefly after it, and not at a time."""
+def tie(chosen, script, spec, kind=None):
+    """Lets a fault begin with a step of the kind, or of a random one, or briefly after it, and not at a time."""
     steps = [step for steps in script["clients"] for step in steps]
-    kind = chosen.choice(sorted({step.get("words", step["op"]) for step in steps}))
+    kind = kind or chosen.choice(sorted({step.get("words", step["op"]) for step in steps}))
     after = chosen.choice([step["id"] for step in steps if step.get("words", step["op"]) == kind])
     return {**spec, "after": after, "at": round(chosen.choice((0, 0.01, 0.1)) * chosen.random(), 4)}
 
@@ -50,6 +54,15 @@ def draw_pair(chosen, script, seconds):
     first["for"] = max(first["for"], 1.0)
     second["at"] = round(first["at"] + chosen.uniform(0.1, first["for"]), 3)
     return [first, second]
+
+
+def draw_in_backups(chosen, script):
+    """Returns faults that begin with a backup."""
+    kinds = [KINDS[name] for name in IN_BACKUPS if KINDS[name].possible(script)]
+    if not any(step.get("words") == "store backup" for steps in script["clients"] for step in steps):
+        return []
+    return [tie(chosen, script, draw_one(chosen, script, kinds, 0.0), "store backup")
+            for _ in range(chosen.choice((1, 2, 4)))]
 
 
 def draw(chosen, script, seconds):
@@ -69,4 +82,6 @@ def draw(chosen, script, seconds):
         drawn = [tie(chosen, script, one) if chosen.random() < 0.7 else one for one in drawn]
     if chosen.random() < 0.15:
         drawn += draw_pair(chosen, script, seconds)
+    if script.get("backups") and chosen.random() < 0.6:
+        drawn += draw_in_backups(chosen, script)
     return sorted(drawn, key=lambda one: one["at"])

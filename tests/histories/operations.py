@@ -17,6 +17,7 @@ import urllib.parse
 
 from declarations import Declaration
 from history import NO_ANSWER, Operation
+from operations_backups import BackupOperations
 
 REQUEST_SECONDS = 8  # how long a client waits for an answer
 READING = ("show", "list", "history", "overview", "usage", "check", "estimate", "deliveries", "attempts", "proof")
@@ -51,7 +52,7 @@ def document_of(operation, answer):
     return json.loads(answer) if answer or operation.status not in (408, 429) else {}
 
 
-class Interface:
+class Interface(BackupOperations):
     """One client's connections: one to each node."""
 
     def __init__(self, run, name, home=0):

@@ -2,6 +2,7 @@
 
 import rules_access  # noqa: F401
 import rules_answers  # noqa: F401
+import rules_backups  # noqa: F401
 import rules_certifications  # noqa: F401
 import rules_chain  # noqa: F401
 import rules_lists  # noqa: F401

@@ -6,6 +6,7 @@ import time
 
 import closing
 import closing_accounts
+import closing_copies
 import faults
 from history import FOREVER, NO_ANSWER, Fault, History, Operation
 from operations import Client, Interface
@@ -169,8 +170,10 @@ class Run:
             unresolved = closing.read(self)
             self.world.watched = False
             self.world.stop()
-            return History(self.script, self.operations, self.faults, self.deliveries(), self.world.ends,
-                           self.facts(unresolved))
+            deliveries, facts = self.deliveries(), self.facts(unresolved)
+            if self.script.get("backups"):
+                facts["copy"] = closing_copies.read(self)
+            return History(self.script, self.operations, self.faults, deliveries, self.world.ends, facts)
         finally:
             self.world.close()
 

@@ -19,6 +19,7 @@ WEIGHTS = {
     "certify_at_once": 0.5,
     "certification": 8, "download": 4, "verify": 1.5, "certifications": 2, "balance": 4, "channel": 1,
     "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
+    "backup": 0.8, "backup_list": 0.3, "backup_verify": 0.3,
     "twice": 3, "crowd": 2, **ACCOUNT_WEIGHTS,
 }
 
@@ -78,6 +79,9 @@ class Generator(AccountSteps):
             "plain",)
         self.script |= {"disk": chosen.choice(disks), "authorities": chosen.choice((0, 0, 1, 2)), "revocation": None,
                         "content": chosen.choice(("file", "file", "s3")), "mail": chosen.random() < 0.4}
+        # An earlier version has no series of backups.
+        self.script["backups"] = (self.script["store"] == "sqlite" and not self.script["previous"]
+                                  and chosen.random() < 0.5)
         if self.script["authorities"]:
             self.script["revocation"] = chosen.choice((None, "authorities", "all"))
 
@@ -96,6 +100,9 @@ class Generator(AccountSteps):
         }
         if chosen.random() < 0.2:  # so that an outage of an authority is too long for some
             self.script["settings"]["certification.give_up_after"] = "1s"
+        if self.script["backups"]:  # so that increments and rotations happen
+            self.script["settings"] |= {"backup.keep": chosen.choice(("1", "2", "3")),
+                                        "backup.full_every": chosen.choice(("1", "2", "3", "5"))}
         if chosen.random() < 0.15:  # so that some requests come too fast
             self.script["settings"] |= {"rate.live": "25", "rate.test": "100"}
 
@@ -357,6 +364,22 @@ class Generator(AccountSteps):
         self.limited.append(chain)
         return self.command("limit create", f"limit{self.number('limit')}", **of, period=self.random.choice(
             ("day", "month")), max=self.random.choice((5, 10, 40, 200)), action=self.random.choice(("warn", "block")))
+
+    # ---- backups ----
+
+    def backup(self, _):
+        """Makes the next backup of the series, now and then without the contents."""
+        if not self.script["backups"]:
+            return None
+        return self.command("store backup", **({"no_content": True} if self.random.random() < 0.1 else {}))
+
+    def backup_list(self, _):
+        """Lists the series, without the service."""
+        return {"op": "backup_list"} if self.script["backups"] else None
+
+    def backup_verify(self, _):
+        """Verifies the newest backup, without the service."""
+        return {"op": "backup_verify"} if self.script["backups"] else None
 
 
 def draw(seed, store="sqlite", nodes=1, previous=None):

@@ -57,10 +57,16 @@ class World(Supervision):
     # ---- for subclasses ----
 
     def settings(self):
-        return {"store.url": f"sqlite:{self.disk.directory}/store.db"}
+        series = {"backup.directory": self.series} if self.script.get("backups") else {}
+        return {"store.url": f"sqlite:{self.disk.directory}/store.db", **series}
 
     def add_nodes(self):
         self.deployment.add()
+
+    @property
+    def series(self):
+        """The directory of the series of backups."""
+        return f"{self.disk.directory}/backups"
 
     # ---- its life ----
 
