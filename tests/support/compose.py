@@ -119,9 +119,13 @@ class Composition:
         return self.container(name).run()
 
     def down(self):
-        """Stops all in the reverse order; returns their exit statuses."""
-        names = list(reversed(self.running))
-        return {name: self.running.pop(name).stop() for name in names}
+        """Stops each after those that depend on it; returns their exit statuses."""
+        codes = {}
+        while self.running:
+            needed = {name for other in self.running for name in self.services[other].get("depends_on", {})}
+            for name in set(self.running) - needed:
+                codes[name] = self.running.pop(name).stop(self.services[name].get("stop_signal", "SIGTERM"))
+        return codes
 
     def kill(self):
         for container in self.running.values():

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -142,11 +143,11 @@ class Container:
         return subprocess.run(self.wrapped([self.map(word) for word in command]), capture_output=True, check=False,
                               env=clean_environment(self.environment), timeout=PATIENCE, cwd="/").returncode == 0
 
-    def stop(self):
+    def stop(self, by="SIGTERM"):
         """Ends it as an engine does; returns its exit status."""
         if self.process is None:
             return None
-        self.process.terminate()
+        self.process.send_signal(signal.Signals[by])
         try:
             return self.process.wait(STOP_PATIENCE)
         finally:
