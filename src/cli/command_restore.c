@@ -1,19 +1,17 @@
 /* Restore of a backup in one command: the backup is verified and restored, a rollback is confirmed,
  * the result is checked, and what remains to be done is printed. */
 #include <errno.h>
-#include <grp.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "admin/backup_series.h"
 #include "base/durable.h"
 #include "cli/command.h"
 #include "cli/node.h"
+#include "cli/service_user.h"
 #include "service/history.h"
 
 #define RESULT_MAX ((size_t)16 << 20)
@@ -52,21 +50,7 @@ static int fail(const struct command_line *line, int code, struct error *error)
 	return command_fail(line, error);
 }
 
-/* ---- where, and as whom ---- */
-
-/* Root acts as the owner of the data directory, so that the service can read what is restored. */
-static int become_owner(const char *data_directory, struct error *error)
-{
-	struct stat facts;
-	if (geteuid() != 0 || stat(data_directory, &facts) != 0 || facts.st_uid == 0)
-		return OK;
-	const struct passwd *entry = getpwuid(facts.st_uid);
-	int result = entry ? initgroups(entry->pw_name, facts.st_gid) : setgroups(0, NULL);
-	if (result == 0 && setgid(facts.st_gid) == 0 && setuid(facts.st_uid) == 0)
-		return OK;
-	return error_cause(error, ERR_IO, "acting as the owner of %s: %s", data_directory,
-	                   strerror(errno));
-}
+/* ---- which backup ---- */
 
 static int find_latest(const struct settings *settings, char path[PATH_MAX], struct error *error)
 {
@@ -83,7 +67,8 @@ static int find_backup(struct recovery *recovery)
 	bool latest = command_option(line, "latest") != NULL;
 	if (latest == (line->argument_count > 0))
 		return command_usage_error(line, "Specify either DIR or --latest.");
-	int result = become_owner(recovery->config->settings.service_data_dir, &error);
+	const struct service_user owner = service_user_of(recovery->config->settings.service_data_dir);
+	int result = service_user_become(&owner, &error);
 	if (!result && latest)
 		result = find_latest(&recovery->config->settings, recovery->directory, &error);
 	if (result)
@@ -249,17 +234,6 @@ static void check_key_files(struct recovery *recovery)
 
 /* ---- the steps that are left ---- */
 
-/* Gets the user that the service's commands must run as: the owner of the data directory; NULL:
- * root. */
-static const char *find_owner(const char *data_directory)
-{
-	struct stat facts;
-	if (stat(data_directory, &facts) != 0 || facts.st_uid == 0)
-		return NULL;
-	const struct passwd *entry = getpwuid(facts.st_uid);
-	return entry ? entry->pw_name : NULL;
-}
-
 static void add_step(struct recovery *recovery, const char *command)
 {
 	const char *file = recovery->line->sources.file;
@@ -268,10 +242,11 @@ static void add_step(struct recovery *recovery, const char *command)
 		snprintf(step, STEP_SIZE, "%s", command);
 		return;
 	}
-	const char *owner = find_owner(recovery->config->settings.service_data_dir);
-	snprintf(step, STEP_SIZE, "%s%s%s%s%s%s", owner ? "sudo -u " : "", owner ? owner : "",
-	         owner ? " " : "", command, file ? " --config " : "",
-	         file ? realpath(file, whole) ?: file : "");
+	/* The service's commands run as the owner of the data directory. */
+	const struct service_user user = service_user_of(recovery->config->settings.service_data_dir);
+	const char *owner = user.name;
+	snprintf(step, STEP_SIZE, "%s%s%s%s%s%s", *owner ? "sudo -u " : "", owner, *owner ? " " : "",
+	         command, file ? " --config " : "", file ? realpath(file, whole) ?: file : "");
 }
 
 static void find_steps(struct recovery *recovery)

@@ -9,6 +9,7 @@
 #include "admin/admin_socket.h"
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/service_user.h"
 
 #define ANSWER_LIMIT ((size_t)16 << 20)
 #define LOCK_TIMEOUT_US (5 * US_PER_SECOND)
@@ -80,6 +81,17 @@ static bool wants_content(const struct admin_operation *operation, const struct 
 	return strncmp(operation->name, "store ", 6) == 0 && !json_member(arguments, "no_content");
 }
 
+/* Root makes backups of the series as the owner of the data directory, whose timer reads, extends
+ * and rotates them. */
+static int become_owner(const struct settings *settings, const struct admin_operation *operation,
+                        const struct json *arguments, struct error *error)
+{
+	if (strcmp(operation->name, "store backup") != 0 || json_member(arguments, "directory"))
+		return OK;
+	const struct service_user owner = service_user_of(settings->service_data_dir);
+	return service_user_become(&owner, error);
+}
+
 static int run_locally(const struct settings *settings, const struct admin_operation *operation,
                        struct slice arguments, struct buf *result, struct error *error)
 {
@@ -87,7 +99,10 @@ static int run_locally(const struct settings *settings, const struct admin_opera
 	arena_init(&arena, ANSWER_LIMIT);
 	struct json *json;
 	struct admin admin = {.settings = settings};
+	uid_t user = getuid();
 	int code = json_parse(&arena, arguments, NULL, &json, error);
+	if (!code)
+		code = become_owner(settings, operation, json, error);
 	struct db_options options = settings_store(settings, false);
 	struct content_options content = settings_content(settings, false);
 	if (!code)
@@ -98,7 +113,7 @@ static int run_locally(const struct settings *settings, const struct admin_opera
 		code = content_open_with(&content, &admin.content, error);
 	struct admin_caller caller = {0};
 	if (!code)
-		code = admin_actor(getuid(), "command", command_claimed_user(), &arena, &caller.actor);
+		code = admin_actor(user, "command", command_claimed_user(), &arena, &caller.actor);
 	if (!code)
 		code = admin_run(&admin, operation, json, &caller, result, error);
 	if (admin.content)
