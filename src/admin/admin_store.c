@@ -15,6 +15,7 @@
 #include "service/history.h"
 #include "store/certifications/link_secrets.h"
 #include "store/check/inspect.h"
+#include "store/nodes/read_only_copy.h"
 #include "store/nodes/store_state.h"
 
 #define PROBLEMS_SHOWN_MAX 1000
@@ -232,6 +233,17 @@ static void put_facts(struct json_writer *out, const char *directory, bool conte
 		ADMIN_PUT(out, facts, content_objects, content_bytes, content_missing);
 }
 
+/* The series is that of the store in service: the original may still add to it, and the rotation
+ * must not remove its backups in favour of those of a copy. */
+static int refuse_copy(const struct admin_call *call, struct error *error)
+{
+	struct quiet quiet;
+	int result = store_get_copy_state(call->admin->store, &quiet, error);
+	if (!result && (quiet.is || call->admin->settings->service_quiet))
+		result = error_set(error, ERR_REFUSED, MSG_ADMIN_BACKUP_READ_ONLY, NULL);
+	return result;
+}
+
 /* Makes the next backup of the series of backup.directory. */
 static int run_series_backup(const struct admin_call *call, bool content, struct json_writer *out,
                              struct error *error)
@@ -245,8 +257,10 @@ static int run_series_backup(const struct admin_call *call, bool content, struct
 	                               .store_url = arena_text(call->arena, settings->store_url)};
 	if (!series.directory || !series.store_url)
 		return ERR_NO_MEMORY;
-	int result = backup_series_add(call->admin->store, content ? call->admin->content : NULL,
-	                               &series, call->now_us, &made, error);
+	int result = refuse_copy(call, error);
+	if (!result)
+		result = backup_series_add(call->admin->store, content ? call->admin->content : NULL,
+		                           &series, call->now_us, &made, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);

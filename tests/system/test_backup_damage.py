@@ -11,9 +11,37 @@ import pytest
 
 import stores
 from client import run
+from test_backup_misuse import empty_copy
 from test_backup_series import Series, names
 
 pytestmark = pytest.mark.both_stores
+
+
+# ---- read-only copies ----
+
+def test_a_read_only_copy_does_not_add_to_the_series(start, tmp_path):
+    place = tmp_path / "series"
+    series = Series(start, place, backup__keep=1, backup__full_every=1)
+    series.register(1, 1)
+    series.back_up()
+    before = names(place)
+    copy = empty_copy(tmp_path, backup__directory=str(place), backup__keep=1)
+    done = run("store", "restore", "--latest", *copy.chosen())
+    assert done.returncode == 0, done.stderr
+    refused = run("store", "backup", *copy.chosen())
+    assert refused.returncode == 1 and "read-only copy" in refused.stderr, refused.stderr
+    assert "store wake" in refused.stderr and names(place) == before
+    done = run("store", "backup", tmp_path / "single", *copy.chosen())
+    assert done.returncode == 0, done.stderr
+    assert series.back_up()["removed"] == 1
+    assert run("store", "wake", *copy.chosen()).returncode == 0
+    assert run("store", "backup", *copy.chosen()).returncode == 0
+
+
+def test_service_quiet_stops_the_series(start, tmp_path):
+    service = start(backup__directory=str(tmp_path / "series"), service__quiet="true")
+    refused = run("store", "backup", *service.chosen())
+    assert refused.returncode == 1 and "read-only copy" in refused.stderr, refused.stderr
 
 
 # ---- root ----
