@@ -4,9 +4,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/durable.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_file.h"
 
 #define MANIFEST_MAX ((size_t)64 * 1024)
 #define FIRST_STORE_FILE "constancia.db" /* for manifests without store_file */
@@ -45,14 +44,9 @@ int backup_write_manifest(const char *directory, const struct backup_facts *fact
 	if (facts->has_content_list || facts->pages.page_size)
 		write_series_members(&writer, facts);
 	json_integer(&writer, "v", *facts->base ? BACKUP_FORMAT_INCREMENT : BACKUP_FORMAT);
-	json_end_object(&writer);
-	buf_add_byte(&text, '\n');
-	int result = buf_check(&text);
-	if (result)
-		return result;
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/backup.json", directory);
-	return durable_replace(path, 0600, buf_slice(&text), error);
+	return json_file_replace(path, &writer, error);
 }
 
 /* Reads a text that is a name of a file, not a path. */

@@ -3,8 +3,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "base/durable.h"
 #include "base/file.h"
+#include "base/json_file.h"
 #include "service/user_auth.h"
 #include "store/accounts/accounts.h"
 
@@ -74,14 +74,9 @@ static int write_keys(const struct admin *admin, const struct demo *demo, struct
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
 	demo_members(demo, &writer);
-	json_end_object(&writer);
-	buf_add_byte(&text, '\n');
-	int result = buf_check(&text);
-	if (result)
-		return result;
 	char path[PATH_MAX];
 	keys_path(admin, path);
-	return durable_replace(path, 0600, buf_slice(&text), error);
+	return json_file_replace(path, &writer, error);
 }
 
 /* ---- the store ---- */
