@@ -286,16 +286,10 @@ int backup_restore(const char *directory, const struct db_options *store,
 {
 	BUF_AUTO struct buf steps;
 	buf_init(&steps, STEPS_MAX);
-	if (strlen(directory) > BACKUP_DIRECTORY_MAX)
-		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
 	struct backup_facts facts = {0};
-	int result = backup_read_manifest(directory, &facts, error);
-	if (result)
-		return result;
 	char path[PATH_MAX];
 	BACKUP_CHAIN_AUTO struct backup_chain chain = {0};
-	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
-	result = backup_chain_find(directory, NULL, &facts, &chain, error);
+	int result = backup_open(directory, NULL, &facts, path, &chain, error);
 	if (!result)
 		result = check_backup(path, store, &facts, &chain, error);
 	if (!result && facts.content_objects >= 0)

@@ -105,3 +105,16 @@ int backup_chain_find(const char *directory, const char *siblings, const struct 
 		backup_chain_free(ret);
 	return result;
 }
+
+int backup_open(const char *directory, const char *siblings, struct backup_facts *ret_facts,
+                char ret_path[PATH_MAX], struct backup_chain *ret_chain, struct error *error)
+{
+	if (strlen(directory) > BACKUP_DIRECTORY_MAX)
+		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
+	int result = backup_read_manifest(directory, ret_facts, error);
+	if (!result)
+		result = backup_chain_find(directory, siblings, ret_facts, ret_chain, error);
+	if (!result)
+		snprintf(ret_path, PATH_MAX, "%s/%s", directory, ret_facts->store_file);
+	return result;
+}

@@ -19,6 +19,11 @@ struct backup_chain {
  * `directory`. ERR_CORRUPT names what is missing. The caller frees the chain. */
 int backup_chain_find(const char *directory, const char *siblings, const struct backup_facts *facts,
                       struct backup_chain *ret, struct error *error) MUST_CHECK;
+/* Reads the manifest of a backup and finds its chain, and gets the path of its file of the store.
+ * ERR_USAGE: the path of `directory` is too long. */
+int backup_open(const char *directory, const char *siblings, struct backup_facts *ret_facts,
+                char ret_path[PATH_MAX], struct backup_chain *ret_chain, struct error *error)
+	MUST_CHECK;
 void backup_chain_free(struct backup_chain *chain); /* accepts a zeroed chain */
 #define BACKUP_CHAIN_AUTO __attribute__((cleanup(backup_chain_free)))
 
