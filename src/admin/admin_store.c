@@ -30,6 +30,10 @@ struct check {
 	struct error *error;
 	char *chunk;
 	int64_t problems;
+	/* Objects that are missing, one for each of the problems, and not more of them than the
+	 * problems that are shown. */
+	const char *missing[PROBLEMS_SHOWN_MAX];
+	size_t missing_count;
 	int64_t objects;
 	struct checked_segment segment; /* the last segment checked */
 };
@@ -41,6 +45,53 @@ static void report_problem(void *context, const char *text)
 		json_text(check->out, NULL, text);
 }
 
+static int note_missing(struct check *check, const char *object)
+{
+	if (check->missing_count == PROBLEMS_SHOWN_MAX)
+		return OK;
+	const char *name = arena_text(check->call->arena, object);
+	if (!name)
+		return ERR_NO_MEMORY;
+	check->missing[check->missing_count++] = name;
+	return OK;
+}
+
+/* Returns ERR_CORRUPT if the object is missing; `text` has the problem. */
+static int find_missing(struct check *check, const char *name, char text[PROBLEM_SIZE_MAX])
+{
+	struct content_reader *reader;
+	uint64_t size;
+	int result = content_read_begin(check->call->admin->content, name, 0, &reader, &size, NULL);
+	if (!result)
+		content_read_end(reader);
+	if (result != ERR_NOT_FOUND)
+		return OK;
+	snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
+	return note_missing(check, name) ?: ERR_CORRUPT;
+}
+
+/* Opens a document. ERR_CORRUPT: `text` has the problem. */
+static int open_document(struct check *check, const struct content_parts *parts,
+                         struct content_reader **ret_reader, uint64_t *ret_size,
+                         char text[PROBLEM_SIZE_MAX])
+{
+	int result = content_parts_read(check->call->admin->content, parts, 0, ret_reader, ret_size,
+	                                check->error);
+	if (result == ERR_NOT_FOUND) {
+		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", parts->object);
+		return note_missing(check, parts->object) ?: ERR_CORRUPT;
+	}
+	if (result != ERR_CORRUPT)
+		return result;
+	/* The stored form cannot be read. Of a composite document, one of two objects may be missing.
+	 */
+	snprintf(text, PROBLEM_SIZE_MAX, "%s", check->error->cause);
+	result = parts->shared && *parts->shared ? find_missing(check, parts->object, text)
+	                                               ?: find_missing(check, parts->shared, text)
+	                                         : OK;
+	return result ? result : ERR_CORRUPT;
+}
+
 /* Compares an object with its record. ERR_CORRUPT: `text` has the problem. Other errors end the
  * check. */
 static int compare_object(struct check *check, const struct content_parts *parts,
@@ -48,15 +99,7 @@ static int compare_object(struct check *check, const struct content_parts *parts
 {
 	struct content_reader *reader;
 	uint64_t size;
-	const char *name = parts->object;
-	int result =
-		content_parts_read(check->call->admin->content, parts, 0, &reader, &size, check->error);
-	if (result == ERR_NOT_FOUND) {
-		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
-		return ERR_CORRUPT;
-	}
-	if (result == ERR_CORRUPT) /* the stored form cannot be read */
-		snprintf(text, PROBLEM_SIZE_MAX, "%s", check->error->cause);
+	int result = open_document(check, parts, &reader, &size, text);
 	if (result)
 		return result;
 	check->objects++;
@@ -77,11 +120,11 @@ static int compare_object(struct check *check, const struct content_parts *parts
 	if ((int64_t)size == size_bytes && memcmp(found.bytes, expected, SHA256_SIZE) == 0)
 		return OK;
 	if ((int64_t)size == size_bytes)
-		snprintf(text, PROBLEM_SIZE_MAX, "object %s does not match its digest", name);
+		snprintf(text, PROBLEM_SIZE_MAX, "object %s does not match its digest", parts->object);
 	else
 		snprintf(text, PROBLEM_SIZE_MAX,
-		         "object %s has %" PRIu64 " bytes instead of the %" PRId64 " recorded", name, size,
-		         size_bytes);
+		         "object %s has %" PRIu64 " bytes instead of the %" PRId64 " recorded",
+		         parts->object, size, size_bytes);
 	return ERR_CORRUPT;
 }
 
@@ -211,6 +254,10 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 	json_end_array(out);
 	json_boolean(out, "valid", !result && check.problems == 0);
 	json_integer(out, "problem_count", check.problems);
+	json_begin_array(out, "missing_objects");
+	for (size_t i = 0; i < check.missing_count; i++)
+		json_text(out, NULL, check.missing[i]);
+	json_end_array(out);
 	ADMIN_PUT(out, &report, accounts, chains, events, segments, certifications);
 	json_integer(out, "objects", check.objects);
 	json_integer(out, "signer_log_lines", lines);

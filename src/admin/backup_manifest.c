@@ -12,8 +12,6 @@
 
 static void write_series_members(struct json_writer *writer, const struct backup_facts *facts)
 {
-	if (facts->has_content_list)
-		json_hex(writer, "content_list_sha256", facts->content_list_sha256.bytes, SHA256_SIZE);
 	json_integer(writer, "content_linked", facts->content_linked);
 	if (*facts->base)
 		json_text(writer, "base", facts->base);
@@ -33,7 +31,11 @@ int backup_write_manifest(const char *directory, const struct backup_facts *fact
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
 	json_integer(&writer, "content_bytes", facts->content_bytes);
+	if (facts->has_content_list)
+		json_hex(&writer, "content_list_sha256", facts->content_list_sha256.bytes, SHA256_SIZE);
 	json_integer(&writer, "content_missing", facts->content_missing);
+	if (facts->has_missing_list)
+		json_hex(&writer, "content_missing_sha256", facts->missing_list_sha256.bytes, SHA256_SIZE);
 	json_integer(&writer, "content_objects", facts->content_objects);
 	json_time(&writer, "created_at", facts->created_at_us);
 	json_text(&writer, "installation", facts->installation);
@@ -61,6 +63,15 @@ static bool read_name(const struct json *json, const char *member, const char *o
 	return true;
 }
 
+/* Reads the digest of a list. *ret_has is whether the backup has the list. */
+static bool read_list_digest(const struct json *json, const char *member, bool *ret_has,
+                             struct sha256 *ret)
+{
+	struct slice digest;
+	*ret_has = json_get_text(json, member, &digest);
+	return !*ret_has || hex_decode(digest, ret->bytes, SHA256_SIZE);
+}
+
 static bool read_series_members(const struct json *json, struct backup_facts *ret)
 {
 	struct slice digest;
@@ -68,11 +79,6 @@ static bool read_series_members(const struct json *json, struct backup_facts *re
 		return false;
 	(void)json_get_integer(json, "content_linked", &ret->content_linked);
 	(void)json_get_integer(json, "content_missing", &ret->content_missing);
-	if (json_get_text(json, "content_list_sha256", &digest)) {
-		ret->has_content_list = true;
-		if (!hex_decode(digest, ret->content_list_sha256.bytes, SHA256_SIZE))
-			return false;
-	}
 	if (!json_get_text(json, "pages_sha256", &digest))
 		return !*ret->base;
 	return hex_decode(digest, ret->pages.digest.bytes, SHA256_SIZE) &&
@@ -98,6 +104,10 @@ static bool read_members(const struct json *json, struct slice *ret_created,
 	         installation.data);
 	return read_name(json, "store_file", FIRST_STORE_FILE, ret->store_file,
 	                 sizeof ret->store_file) &&
+	       read_list_digest(json, "content_list_sha256", &ret->has_content_list,
+	                        &ret->content_list_sha256) &&
+	       read_list_digest(json, "content_missing_sha256", &ret->has_missing_list,
+	                        &ret->missing_list_sha256) &&
 	       read_series_members(json, ret) &&
 	       version == (*ret->base ? BACKUP_FORMAT_INCREMENT : BACKUP_FORMAT);
 }

@@ -7,7 +7,6 @@
 #define BACKUP_DIRECTORY_MAX 3500 /* leaves room for file names within PATH_MAX */
 #define BACKUP_INCREMENT_FILE "constancia.increment"
 #define BACKUP_PAGES_FILE "constancia.pages"
-#define BACKUP_CONTENT_LIST "content.sha256"
 
 /* Writes the manifest durably into the directory of a backup. */
 int backup_write_manifest(const char *directory, const struct backup_facts *facts,

@@ -8,17 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "admin/backup_manifest.h"
+#include "admin/backup_object_list.h"
 #include "base/clock.h"
 #include "base/durable.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "store/check/inspect.h"
 
-#define COPY_CHUNK ((size_t)256 * 1024)
-#define LINE_MAX_SIZE (2 * SHA256_SIZE + CONTENT_NAME_MAX + 16)
-#define PREFIX "  content/" /* between digest and name */
-#define LINES_MAX ((size_t)64 * 1024)
 #define PROGRESS_US (10 * US_PER_SECOND)
 
 struct objects {
@@ -26,9 +22,7 @@ struct objects {
 	const char *directory, *previous;
 	bool reads_all;
 	struct backup_facts *facts;
-	int list; /* content.sha256 */
-	char list_path[PATH_MAX];
-	struct buf lines; /* of the list, not written yet */
+	struct object_list list, missing;
 	char *chunk;
 	int64_t reported_us;
 	struct error *error;
@@ -36,6 +30,7 @@ struct objects {
 
 /* An object that is being saved: the digest and size of its stored form. */
 struct saved {
+	const struct named_object *row;
 	const char *name;
 	bool is_known; /* digest and size are those of the row, not of the stored object */
 	struct sha256 digest;
@@ -49,8 +44,8 @@ static int path_of(const char *directory, const char *name, char path[PATH_MAX],
 	return size < PATH_MAX ? OK : error_cause(error, ERR_IO, "the path of %s is too long", name);
 }
 
-static int read_object(struct objects *objects, struct content_reader *reader,
-                       struct content_writer *writer, int64_t *ret_size, struct sha256 *ret)
+int backup_read_object(struct content_reader *reader, struct content_writer *writer, char *chunk,
+                       int64_t *ret_size, struct sha256 *ret_digest, struct error *error)
 {
 	struct digest_stream *digest = digest_begin();
 	if (!digest)
@@ -58,15 +53,20 @@ static int read_object(struct objects *objects, struct content_reader *reader,
 	int result = OK;
 	int64_t got = 0;
 	*ret_size = 0;
-	while (!result &&
-	       (got = content_read(reader, objects->chunk, COPY_CHUNK, objects->error)) > 0) {
-		digest_add(digest, objects->chunk, (size_t)got);
+	while (!result && (got = content_read(reader, chunk, BACKUP_CHUNK, error)) > 0) {
+		digest_add(digest, chunk, (size_t)got);
 		*ret_size += got;
 		if (writer)
-			result = content_write(writer, objects->chunk, (size_t)got, objects->error);
+			result = content_write(writer, chunk, (size_t)got, error);
 	}
-	*ret = digest_end(digest);
+	*ret_digest = digest_end(digest);
 	return result ? result : got < 0 ? (int)got : OK;
+}
+
+static int read_object(struct objects *objects, struct content_reader *reader,
+                       struct content_writer *writer, int64_t *ret_size, struct sha256 *ret)
+{
+	return backup_read_object(reader, writer, objects->chunk, ret_size, ret, objects->error);
 }
 
 /* Gets digest and size of a stored object whose row has those of a composite document. */
@@ -146,12 +146,19 @@ static int read_back(const struct objects *objects, const struct saved *object)
 	return result;
 }
 
-static int note_missing(struct objects *objects, const char *event, const char *name)
+/* Adds the object to the list of those that the backup does not have. */
+static int note_missing(struct objects *objects, const char *event, const struct saved *object)
 {
-	log_error(event, "object", name);
-	objects->facts->content_missing++;
 	error_clear(objects->error);
-	return OK;
+	log_error(event, "object", object->name);
+	objects->facts->content_missing++;
+	int result = OK;
+	if (objects->missing.file < 0)
+		result = object_list_open(&objects->missing, objects->directory, BACKUP_MISSING_LIST,
+		                          objects->error);
+	return result ? result
+	              : object_list_add(&objects->missing, object->name, &object->row->sha256,
+	                                objects->error);
 }
 
 /* Returns 1 if the object was copied, and 0 if it is missing or damaged. */
@@ -165,7 +172,7 @@ static int copy_object(struct objects *objects, struct saved *object)
 	int result =
 		content_read_begin(objects->from, object->name, 0, &reader, &whole, objects->error);
 	if (result == ERR_NOT_FOUND)
-		return note_missing(objects, "object_missing", object->name);
+		return note_missing(objects, "object_missing", object);
 	if (result)
 		return result;
 	result = content_write_begin(objects->to, &writer, objects->error);
@@ -179,7 +186,7 @@ static int copy_object(struct objects *objects, struct saved *object)
 	               (size != object->size || !sha256_equal(&digest, &object->digest));
 	if (result || damaged) {
 		content_write_abort(writer);
-		return result ? result : note_missing(objects, "object_damaged", object->name);
+		return result ? result : note_missing(objects, "object_damaged", object);
 	}
 	object->digest = digest;
 	object->size = size;
@@ -187,18 +194,6 @@ static int copy_object(struct objects *objects, struct saved *object)
 	if (!result)
 		result = read_back(objects, object);
 	return result ? result : 1;
-}
-
-/* Writes the lines of the list that are in memory, if they have at least `size` bytes. */
-static int write_lines(struct objects *objects, size_t size)
-{
-	int result = buf_check(&objects->lines);
-	if (result || objects->lines.size < size)
-		return result;
-	if (!file_write_all(objects->list, buf_slice(&objects->lines)))
-		return file_fail(objects->error, "writing", objects->list_path);
-	buf_clear(&objects->lines);
-	return OK;
 }
 
 static void report_progress(struct objects *objects)
@@ -215,21 +210,18 @@ static void report_progress(struct objects *objects)
 static int save_object(void *context, const struct named_object *row)
 {
 	struct objects *objects = context;
-	struct saved object = {.name = row->name,
+	struct saved object = {.row = row,
+	                       .name = row->name,
 	                       .is_known = !row->shared || !*row->shared,
 	                       .digest = row->sha256,
 	                       .size = row->size_bytes};
 	int linked = link_object(objects, &object);
 	if (linked == ERR_NOT_FOUND)
-		return note_missing(objects, "object_missing", object.name);
+		return note_missing(objects, "object_missing", &object);
 	int result = linked ? linked : copy_object(objects, &object);
 	if (result <= 0)
 		return result;
-	buf_add_hex(&objects->lines, object.digest.bytes, SHA256_SIZE);
-	buf_add_text(&objects->lines, PREFIX);
-	buf_add_text(&objects->lines, object.name);
-	buf_add_byte(&objects->lines, '\n');
-	result = write_lines(objects, LINES_MAX / 2);
+	result = object_list_add(&objects->list, object.name, &object.digest, objects->error);
 	if (result)
 		return result;
 	objects->facts->content_objects++;
@@ -241,29 +233,28 @@ static int save_object(void *context, const struct named_object *row)
 
 static int save_all(struct store *store, struct objects *objects)
 {
+	struct backup_facts *facts = objects->facts;
 	int result = store_list_objects(store, OBJECTS_OF_EVENTS, save_object, objects, objects->error);
-	return result ? result
-	              : store_list_objects(store, OBJECTS_ISSUED, save_object, objects, objects->error);
-}
-
-static int open_list(struct objects *objects)
-{
-	snprintf(objects->list_path, PATH_MAX, "%s/" BACKUP_CONTENT_LIST, objects->directory);
-	objects->list =
-		open(objects->list_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return objects->list < 0 ? file_fail(objects->error, "creating", objects->list_path) : OK;
-}
-
-static int finish_list(struct objects *objects)
-{
-	int64_t size;
-	int result = write_lines(objects, 0);
-	if (!result && !durable_sync_open(objects->list))
-		result = file_fail(objects->error, "syncing", objects->list_path);
 	if (!result)
-		result = backup_digest_file(objects->list_path, &size, &objects->facts->content_list_sha256,
-		                            objects->error);
-	objects->facts->has_content_list = !result;
+		result = store_list_objects(store, OBJECTS_ISSUED, save_object, objects, objects->error);
+	if (!result)
+		result = object_list_finish(&objects->list, &facts->content_list_sha256, objects->error);
+	facts->has_content_list = !result;
+	if (result || objects->missing.file < 0)
+		return result;
+	result = object_list_finish(&objects->missing, &facts->missing_list_sha256, objects->error);
+	facts->has_missing_list = !result;
+	return result;
+}
+
+static int open_places(struct objects *objects)
+{
+	char url[PATH_MAX];
+	snprintf(url, sizeof url, "file:%s/content", objects->directory);
+	int result = content_open(url, true, &objects->to, objects->error);
+	if (!result)
+		result = object_list_open(&objects->list, objects->directory, BACKUP_CONTENT_LIST,
+		                          objects->error);
 	return result;
 }
 
@@ -271,95 +262,69 @@ int backup_copy_objects(struct store *store, struct content_store *content, cons
                         const char *previous, bool reads_all, struct backup_facts *facts,
                         struct error *error)
 {
-	char url[PATH_MAX];
 	struct error own = {0};
 	struct objects objects = {.from = content,
 	                          .directory = directory,
 	                          .previous = previous,
 	                          .reads_all = reads_all,
 	                          .facts = facts,
-	                          .list = -1,
+	                          .list.file = -1,
+	                          .missing.file = -1,
+	                          .chunk = malloc(BACKUP_CHUNK),
 	                          .reported_us = clock_monotonic_us(),
 	                          .error = error ? error : &own};
 	facts->content_objects = facts->content_missing = facts->content_bytes = 0;
 	facts->content_linked = 0;
-	snprintf(url, sizeof url, "file:%s/content", directory);
-	int result = content_open(url, true, &objects.to, objects.error);
-	if (result)
-		return result;
-	buf_init(&objects.lines, LINES_MAX);
-	objects.chunk = malloc(COPY_CHUNK);
-	result = objects.chunk ? open_list(&objects) : ERR_NO_MEMORY;
+	int result = objects.chunk ? open_places(&objects) : ERR_NO_MEMORY;
 	if (!result)
 		result = save_all(store, &objects);
-	if (!result)
-		result = finish_list(&objects);
-	descriptor_close(&objects.list);
-	buf_free(&objects.lines);
+	object_list_close(&objects.list);
+	object_list_close(&objects.missing);
 	free(objects.chunk);
-	content_close(objects.to);
+	if (objects.to)
+		content_close(objects.to);
 	return result;
 }
 
 /* ---- checking ---- */
 
-/* Splits a line of the list. Returns NULL if it is not valid. */
-static const char *split_line(char *line, struct sha256 *ret_digest)
-{
-	size_t size = strlen(line), start = 2 * SHA256_SIZE + strlen(PREFIX);
-	if (size <= start || line[size - 1] != '\n' ||
-	    strncmp(line + 2 * SHA256_SIZE, PREFIX, strlen(PREFIX)) != 0)
-		return NULL;
-	line[size - 1] = '\0';
-	const char *name = line + start;
-	bool valid =
-		*name != '/' && !strstr(name, "..") &&
-		hex_decode(slice_make(line, (size_t)2 * SHA256_SIZE), ret_digest->bytes, SHA256_SIZE);
-	return valid ? name : NULL;
-}
-
-static int check_line(const char *directory, char *line, struct error *error)
+static int check_object(void *context, const char *name, const struct sha256 *expected,
+                        struct error *error)
 {
 	char path[PATH_MAX];
 	int64_t size;
-	struct sha256 expected, found;
-	const char *name = split_line(line, &expected);
-	if (!name)
-		return error_cause(error, ERR_CORRUPT, "%s/" BACKUP_CONTENT_LIST " is damaged", directory);
-	int result = path_of(directory, name, path, error);
+	struct sha256 found;
+	int result = path_of(context, name, path, error);
 	if (!result && access(path, F_OK) != 0 && errno == ENOENT)
 		result = error_cause(error, ERR_CORRUPT, "%s is missing", path);
 	if (!result)
 		result = digest_path(path, &size, &found, error);
-	if (!result && !sha256_equal(&found, &expected))
+	if (!result && !sha256_equal(&found, expected))
 		result = error_cause(error, ERR_CORRUPT, "%s does not match its digest", path);
 	return result;
 }
 
-int backup_check_objects(const char *directory, const struct backup_facts *facts,
-                         int64_t *ret_objects, struct error *error)
+static int ignore_object(void *context, const char *name, const struct sha256 *digest,
+                         struct error *error)
 {
-	char path[PATH_MAX], line[LINE_MAX_SIZE];
-	int64_t size;
-	struct sha256 digest;
-	FILE *list;
-	*ret_objects = 0;
-	snprintf(path, sizeof path, "%s/" BACKUP_CONTENT_LIST, directory);
-	list = fopen(path, "re");
-	if (!list)
-		return file_fail(error, "opening", path);
-	int result = backup_digest_file(path, &size, &digest, error);
-	if (!result && !sha256_equal(&digest, &facts->content_list_sha256))
-		result = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
-	while (!result && fgets(line, sizeof line, list)) {
-		result = check_line(directory, line, error);
-		*ret_objects += !result;
-	}
-	if (!result && ferror(list))
-		result = file_fail(error, "reading", path);
-	fclose(list);
-	if (!result && *ret_objects != facts->content_objects)
-		result = error_cause(error, ERR_CORRUPT, "%s lists %lld objects instead of %lld", path,
-		                     (long long)*ret_objects, (long long)facts->content_objects);
+	(void)context, (void)name, (void)digest, (void)error;
+	return OK;
+}
+
+int backup_check_objects(const char *directory, const struct backup_facts *facts,
+                         struct error *error)
+{
+	char place[PATH_MAX];
+	int64_t objects = 0, missing = 0;
+	snprintf(place, sizeof place, "%s", directory);
+	int result = object_list_read(directory, BACKUP_CONTENT_LIST, &facts->content_list_sha256,
+	                              check_object, place, &objects, error);
+	if (!result && facts->has_missing_list)
+		result = object_list_read(directory, BACKUP_MISSING_LIST, &facts->missing_list_sha256,
+		                          ignore_object, NULL, &missing, error);
+	if (!result && objects != facts->content_objects)
+		result = error_cause(error, ERR_CORRUPT,
+		                     "%s/" BACKUP_CONTENT_LIST " lists %lld objects instead of %lld",
+		                     directory, (long long)objects, (long long)facts->content_objects);
 	return result;
 }

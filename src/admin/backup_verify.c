@@ -10,7 +10,6 @@ int backup_verify(const char *directory, const char *siblings, const char *store
                   bool with_objects, struct backup_facts *ret, struct error *error)
 {
 	char path[PATH_MAX];
-	int64_t objects = 0;
 	BACKUP_CHAIN_AUTO struct backup_chain chain = {0};
 	struct backup_facts facts = {0};
 	int result = backup_open(directory, siblings, &facts, path, &chain, error);
@@ -19,7 +18,7 @@ int backup_verify(const char *directory, const char *siblings, const char *store
 	if (!result && facts.pages.page_size)
 		result = db_check_page_chain(store_url, &chain.pages, error);
 	if (!result && with_objects && facts.has_content_list)
-		result = backup_check_objects(directory, &facts, &objects, error);
+		result = backup_check_objects(directory, &facts, error);
 	if (!result)
 		*ret = facts;
 	return result;

@@ -24,6 +24,7 @@ const struct option restore_options[] = {
      "make the copy the live store at once; by default it is a read-only copy "
      "until 'store wake'"},
 	{"no-check", NULL, "do not check the restored store"},
+	{"skip-damaged", NULL, "restore without the objects that are damaged or missing in the backup"},
 	REASON_OPTION,
 	{0},
 };
@@ -37,7 +38,8 @@ struct recovery {
 	char directory[PATH_MAX];
 	struct backup_facts facts;
 	bool checked, valid;
-	struct json *check; /* result of `store check` */
+	struct json *check;              /* result of `store check` */
+	struct skipped_objects *skipped; /* NULL: the backup must have all of its objects */
 	bool rollback_found, rollback_accepted;
 	char steps[STEPS_MAX][STEP_SIZE];
 	size_t step_count;
@@ -95,8 +97,7 @@ static int record_entry(const struct settings *settings, const char *operation,
 	return result;
 }
 
-static int record_restore(const struct settings *settings, const char *directory,
-                          const char *created_at, bool live, const char *reason,
+static int record_restore(const struct recovery *recovery, const char *created_at,
                           struct error *error)
 {
 	BUF_AUTO struct buf arguments;
@@ -104,21 +105,25 @@ static int record_restore(const struct settings *settings, const char *directory
 	struct json_writer writer = {.out = &arguments};
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "created_at", created_at);
-	json_text(&writer, "directory", directory);
-	json_boolean(&writer, "live", live);
+	json_text(&writer, "directory", recovery->directory);
+	json_boolean(&writer, "live", recovery->live);
+	if (recovery->skipped)
+		json_integer(&writer, "skipped_objects", recovery->skipped->count);
 	json_end_object(&writer);
-	return record_entry(settings, "store restore", &arguments, reason, error);
+	return record_entry(&recovery->config->settings, "store restore", &arguments, recovery->reason,
+	                    error);
 }
 
 /* Restores the backup. A migration of its schema is recorded as an audit log entry of its own. */
-static int restore_backup(const struct settings *settings, const char *directory, bool live,
-                          const char *reason, struct backup_facts *ret, struct error *error)
+static int restore_backup(struct recovery *recovery, struct error *error)
 {
+	const struct settings *settings = &recovery->config->settings;
+	struct backup_facts *ret = &recovery->facts;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, (size_t)4 << 20);
 	struct actor actor;
 	struct act migration = {
-		.by = &actor, .operation = "store migrate", .reason = reason, .arena = &arena};
+		.by = &actor, .operation = "store migrate", .reason = recovery->reason, .arena = &arena};
 	struct content_options content = settings_content(settings, true);
 	struct db_options store = settings_store(settings, false);
 	char time[TIME_TEXT_SIZE];
@@ -126,11 +131,12 @@ static int restore_backup(const struct settings *settings, const char *directory
 	if (!result)
 		result = durable_make_directory(settings->service_data_dir, error);
 	if (!result)
-		result = backup_restore(directory, &store, &content, live, &migration, ret, error);
+		result = backup_restore(recovery->directory, &store, &content, recovery->live, &migration,
+		                        recovery->skipped, ret, error);
 	if (result)
 		return result;
 	time_format(ret->created_at_us, time);
-	return record_restore(settings, directory, time, live, reason, error);
+	return record_restore(recovery, time, error);
 }
 
 /* Prints what to do about a store that is in the way. */
@@ -180,8 +186,31 @@ static int settle_rollback(struct recovery *recovery, struct error *error)
 
 /* ---- checking ---- */
 
-/* The problems of objects that were missing when the backup was made are known, and so is a
- * rollback that is not confirmed yet: it is among the steps that are left. */
+/* Returns in *ret_known whether all `problems` are known: objects that the backup recorded as
+ * missing, by name, and a rollback that is not confirmed yet, which is among the steps that are
+ * left. The check names only the first objects; then some are not known. */
+static int compare_problems(struct recovery *recovery, int64_t problems, bool *ret_known,
+                            struct error *error)
+{
+	const struct json *missing = json_member(recovery->check, "missing_objects");
+	size_t count = missing ? missing->count : 0, at = 0;
+	struct slice *names = arena_alloc(&recovery->arena, (count + 1) * sizeof *names);
+	bool *known = arena_alloc(&recovery->arena, count + 1);
+	if (!names || !known)
+		return ERR_NO_MEMORY;
+	for (const struct json *item = count ? missing->first : NULL; item; item = item->next)
+		names[at++] = item->text;
+	int result =
+		backup_find_missing(recovery->directory, &recovery->facts, names, count, known, error);
+	if (result)
+		return result;
+	int64_t explained = recovery->rollback_found && !recovery->rollback_accepted;
+	for (size_t i = 0; i < count; i++)
+		explained += known[i];
+	*ret_known = explained == problems;
+	return OK;
+}
+
 static int check_store(struct recovery *recovery, struct error *error)
 {
 	BUF_AUTO struct buf result;
@@ -199,9 +228,7 @@ static int check_store(struct recovery *recovery, struct error *error)
 		return code;
 	(void)json_get_integer(recovery->check, "problem_count", &problems);
 	recovery->checked = true;
-	bool rolled_back = recovery->rollback_found && !recovery->rollback_accepted;
-	recovery->valid = problems <= recovery->facts.content_missing + rolled_back;
-	return OK;
+	return compare_problems(recovery, problems, &recovery->valid, error);
 }
 
 static void find_missing(void *context, bool warning, const char *setting,
@@ -262,8 +289,24 @@ static void find_steps(struct recovery *recovery)
 		add_step(recovery, "constancia store wake");
 }
 
+static int64_t count_skipped(const struct recovery *recovery)
+{
+	return recovery->skipped ? recovery->skipped->count : 0;
+}
+
+static size_t count_skipped_names(const struct recovery *recovery)
+{
+	int64_t count = count_skipped(recovery);
+	return (size_t)(count < SKIPPED_NAMES_MAX ? count : SKIPPED_NAMES_MAX);
+}
+
 static void write_problems(const struct recovery *recovery, struct json_writer *writer)
 {
+	json_integer(writer, "skipped_count", count_skipped(recovery));
+	json_begin_array(writer, "skipped_objects");
+	for (size_t i = 0; i < count_skipped_names(recovery); i++)
+		json_text(writer, NULL, recovery->skipped->names[i]);
+	json_end_array(writer);
 	const struct json *problems = json_member(recovery->check, "problems");
 	json_begin_array(writer, "problems");
 	for (const struct json *at = problems ? problems->first : NULL; at; at = at->next)
@@ -333,6 +376,11 @@ static int print_text(const struct recovery *recovery)
 	                        "'constancia store wake'.");
 	if (recovery->rollback_accepted)
 		puts("The rollback is confirmed.");
+	if (count_skipped(recovery))
+		printf("Skipped: %lld objects that are damaged or missing in the backup.\n",
+		       (long long)count_skipped(recovery));
+	for (size_t i = 0; i < count_skipped_names(recovery); i++)
+		printf("  %s\n", recovery->skipped->names[i]);
 	if (recovery->checked)
 		print_check(recovery);
 	bool missing = false;
@@ -357,8 +405,7 @@ static int recover(struct recovery *recovery)
 {
 	struct error error = {0};
 	const struct command_line *line = recovery->line;
-	int result = restore_backup(&recovery->config->settings, recovery->directory, recovery->live,
-	                            recovery->reason, &recovery->facts, &error);
+	int result = restore_backup(recovery, &error);
 	if (result) {
 		int exit_code = fail(line, result, &error);
 		if (error.message == MSG_ADMIN_STORE_EXISTS || error.message == MSG_STORE_NOT_VACANT)
@@ -378,7 +425,8 @@ static int recover(struct recovery *recovery)
 	node_check_start(&recovery->config->settings, NULL, find_missing, recovery);
 	find_steps(recovery);
 	int exit_code = line->json ? print_json(recovery) : print_text(recovery);
-	return exit_code ? exit_code : recovery->checked && !recovery->valid;
+	return exit_code ? exit_code
+	                 : count_skipped(recovery) > 0 || (recovery->checked && !recovery->valid);
 }
 
 int command_restore(const struct command_line *line)
@@ -394,7 +442,14 @@ int command_restore(const struct command_line *line)
 	if (exit_code)
 		return exit_code;
 	arena_init(&recovery.arena, RESULT_MAX);
-	exit_code = recover(&recovery);
+	struct error error = {0};
+	if (command_option(line, "skip-damaged")) {
+		recovery.skipped = arena_alloc(&recovery.arena, sizeof *recovery.skipped);
+		if (!recovery.skipped)
+			exit_code = fail(line, ERR_NO_MEMORY, &error);
+	}
+	if (!exit_code)
+		exit_code = recover(&recovery);
 	arena_free(&recovery.arena);
 	return exit_code;
 }

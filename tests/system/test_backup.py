@@ -123,7 +123,7 @@ def without_seals(event):
 def test_a_backup_under_load_comes_back_on_another_cluster(fleet, another, taken, tmp_path):
     directory, channel, before, after = taken
     assert sorted(entry.name for entry in directory.iterdir()) == \
-        ["backup.json", "constancia.pgdump", "content"]
+        ["backup.json", "constancia.pgdump", "content", "content.sha256"]
     assert (directory / "constancia.pgdump").stat().st_mode & 0o077 == 0
     restored = Restored(tmp_path, another)
     done = restored.restore(directory)

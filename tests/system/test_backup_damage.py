@@ -1,5 +1,6 @@
 """Damaged and lost objects, read-only copies, and root: what a backup and a restore must not pass over."""
 
+import json
 import os
 import pathlib
 import pwd
@@ -10,11 +11,136 @@ import tempfile
 import pytest
 
 import stores
-from client import run
+from client import Service, run
 from test_backup_misuse import empty_copy
-from test_backup_series import Series, names
+from test_backup_series import Series, flip, names, objects
 
 pytestmark = pytest.mark.both_stores
+
+
+def content_of(service):
+    return service.data / "content"
+
+
+def stored(service, content):
+    """The name of the object with this content."""
+    (path,) = [path for path in content_of(service).rglob("*") if path.is_file() and path.read_bytes() == content]
+    return str(path.relative_to(content_of(service)))
+
+
+def put(service, name, content):
+    path = content_of(service) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def restored(copy, directory, *options):
+    done = run("store", "restore", "--json", directory, *options, *copy.chosen())
+    return done, json.loads(done.stdout or "null")
+
+
+def is_absent(copy):
+    """Whether the store was not restored."""
+    if stores.KIND == "sqlite":
+        return not copy.store.path.exists()
+    return "There is no store" in run("store", "check", *copy.chosen()).stderr
+
+
+def spoil(path, damage):
+    if damage == "flipped":
+        flip(path)
+    elif damage == "cut":
+        os.truncate(path, 100)
+    else:
+        path.unlink()
+
+
+# ---- damage in the backup ----
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
+@pytest.mark.parametrize("kind", ["series", "single"])
+def test_a_damaged_object_is_not_restored(start, tmp_path, kind, damage):
+    series = Series(start, tmp_path / "series")
+    series.register(1, 2)
+    backup = pathlib.Path(series.back_up()["directory"])
+    if kind == "series":
+        series.register(1, 1)
+        backup = pathlib.Path(series.back_up()["directory"])
+    else:
+        backup = tmp_path / "single"
+        series.service.admin("store", "backup", backup)
+    name = stored(series.service, b"\2" * 30000)
+    spoil(backup / "content" / name, damage)
+    refused = run("store", "backup-verify", backup, *series.service.chosen())
+    assert refused.returncode == 1 and name in refused.stderr, refused.stderr
+    copy = empty_copy(tmp_path)
+    refused, _ = restored(copy, backup)
+    assert refused.returncode == 1 and name in refused.stderr and "--skip-damaged" in refused.stderr, refused.stderr
+    assert is_absent(copy)
+    assert not (content_of(copy) / name).exists()
+    done, told = restored(copy, backup, "--skip-damaged", "--no-check")
+    assert done.returncode == 1, "something is not restored"
+    assert (told["skipped_count"], told["skipped_objects"], told["valid"]) == (1, [name], None)
+    assert len(objects(copy.data)) == len(objects(backup)) - (damage != "gone")
+    assert not (content_of(copy) / name).exists()
+    checked = json.loads(run("store", "check", "--json", *copy.chosen()).stdout)
+    assert checked["missing_objects"] == [name] and checked["problem_count"] == 1
+
+
+def test_the_check_names_what_a_restore_skipped(start, tmp_path):
+    series = Series(start, tmp_path / "series")
+    series.register(1, 2)
+    backup = pathlib.Path(series.back_up()["directory"])
+    name = stored(series.service, b"\1" * 30000)
+    flip(backup / "content" / name)
+    copy = empty_copy(tmp_path)
+    done = run("store", "restore", backup, "--skip-damaged", *copy.chosen())
+    assert done.returncode == 1, done.stderr
+    assert "Skipped: 1 objects" in done.stdout and f"\n  {name}\n" in done.stdout
+    assert f"object {name} is missing" in done.stdout
+
+
+def test_a_right_object_in_place_is_better_than_a_damaged_one(start, tmp_path):
+    series = Series(start, tmp_path / "series")
+    series.register(1, 1)
+    backup = pathlib.Path(series.back_up()["directory"])
+    name = stored(series.service, b"\1" * 30000)
+    spoil(backup / "content" / name, "cut")
+    copy = empty_copy(tmp_path)
+    put(copy, name, b"\1" * 30000)
+    done, told = restored(copy, backup)
+    assert done.returncode == 0, done.stderr
+    assert told["valid"] and told["skipped_count"] == 0
+
+
+# ---- objects that were missing when the backup was made ----
+
+@pytest.mark.parametrize("kind", ["series", "single"])
+def test_only_the_objects_that_were_missing_may_be_missing(start, tmp_path, kind):
+    """Another problem in place of a known one is no known problem, whatever their number."""
+    series = Series(start, tmp_path / "series")
+    series.register(1, 3)
+    lost, other, _ = (stored(series.service, bytes([n]) * 30000) for n in (1, 2, 3))
+    (content_of(series.service) / lost).unlink()
+    words = [] if kind == "series" else [tmp_path / "single"]
+    made = json.loads(run("store", "backup", *words, "--json", *series.service.chosen()).stdout)
+    assert (made["content_missing"], made["valid"]) == (1, False)
+    backup = pathlib.Path(made["directory"])
+    assert lost in (backup / "content.missing").read_text()
+    known = empty_copy(tmp_path / "known")
+    done, told = restored(known, backup)
+    assert done.returncode == 0 and told["valid"], (done.stderr, told)
+    assert len(told["problems"]) == 1 and lost in told["problems"][0]
+    copy = empty_copy(tmp_path / "other")
+    put(copy, lost, b"\1" * 30000)
+    put(copy, other, b"x" * 30000)  # of the right size: kept, and the check reads it
+    done, told = restored(copy, backup)
+    assert done.returncode == 1 and told["valid"] is False, told
+    assert len(told["problems"]) == 1 and other in told["problems"][0]
+    listed = (backup / "content.missing").read_text()
+    (backup / "content.missing").write_text(listed.replace(lost, other))
+    refused = run("store", "backup-verify", backup, *series.service.chosen())
+    assert refused.returncode == 1 and "content.missing" in refused.stderr, refused.stderr
 
 
 # ---- read-only copies ----

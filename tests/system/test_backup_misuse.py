@@ -18,7 +18,7 @@ pytestmark = pytest.mark.both_stores
 
 def empty_copy(place, **settings):
     copy = Service(place / "copy", prepared=False, **settings)
-    copy.data.parent.mkdir(exist_ok=True)
+    copy.data.parent.mkdir(parents=True, exist_ok=True)
     return copy
 
 

@@ -257,12 +257,12 @@ TEST_CASE_ON(test_backup_comes_back, struct fixture *fixture)
 	struct content_options other_content = {.url = other.content_url, .create = true};
 	struct db_options fixture_store = {.url = fixture->url};
 	struct db_options other_store = {.url = other.url};
-	assert_int_equal(backup_restore(backup, &fixture_store, &fixture_content, true, NULL, &facts,
-	                                &fixture->error),
+	assert_int_equal(backup_restore(backup, &fixture_store, &fixture_content, true, NULL, NULL,
+	                                &facts, &fixture->error),
 	                 ERR_REFUSED);
-	assert_int_equal(
-		backup_restore(backup, &other_store, &other_content, true, NULL, &facts, &fixture->error),
-		OK);
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, true, NULL, NULL, &facts,
+	                                &fixture->error),
+	                 OK);
 	struct admin_operation const *list = admin_find(slice_of("account list"));
 	struct admin admin = {.settings = &fixture->settings};
 	BUF_AUTO struct buf text_of_list = {.limit = ADMIN_RESULT_MAX};
@@ -283,15 +283,15 @@ TEST_CASE_ON(test_backup_comes_back, struct fixture *fixture)
 	fclose(file);
 	snprintf(path, sizeof path, "%s/constancia.db", other.directory);
 	unlink(path);
-	assert_int_equal(
-		backup_restore(backup, &other_store, &other_content, true, NULL, &facts, &fixture->error),
-		ERR_CORRUPT);
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, true, NULL, NULL, &facts,
+	                                &fixture->error),
+	                 ERR_CORRUPT);
 	assert_int_not_equal(access(path, F_OK), 0);
 	snprintf(path, sizeof path, "%s/backup.json", backup);
 	unlink(path);
-	assert_int_equal(
-		backup_restore(backup, &other_store, &other_content, true, NULL, &facts, &fixture->error),
-		ERR_IO);
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, true, NULL, NULL, &facts,
+	                                &fixture->error),
+	                 ERR_IO);
 	scratch_remove(other.directory);
 }
 

@@ -339,7 +339,7 @@ static int restore(const char *path)
 	assert_int_equal(mkdir(directory, 0700), 0);
 	struct db_options store = {.url = restored_url, .create = true};
 	struct content_options content = {.url = restored_content, .create = true};
-	return backup_restore(path, &store, &content, false, NULL, &facts, &error);
+	return backup_restore(path, &store, &content, false, NULL, NULL, &facts, &error);
 }
 
 /* Returns the number of complete backups, after reading all of them. */
@@ -424,7 +424,7 @@ TEST_CASE(a_backup_is_whole_or_none)
 		struct db_options store = {.url = url, .create = true};
 		struct content_options objects = {.url = content, .create = true};
 		failing_arm(kinds, at);
-		int result = backup_restore(path, &store, &objects, false, NULL, &facts, &error);
+		int result = backup_restore(path, &store, &objects, false, NULL, NULL, &facts, &error);
 		const char *failed = failing_disarm();
 		if (failed ? !failing_is_fault(result) && result : result)
 			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", result,
