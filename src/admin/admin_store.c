@@ -313,7 +313,7 @@ static int run_series_backup(const struct admin_call *call, bool content, struct
 	json_begin_object(out, NULL);
 	put_facts(out, made.path, content, &made.facts);
 	if (content)
-		json_integer(out, "content_linked", made.facts.content_linked);
+		ADMIN_PUT(out, &made.facts, content_linked, content_lost);
 	json_text(out, "kind", made.incremental ? "incremental" : "full");
 	if (made.incremental)
 		json_text(out, "base", made.facts.base);
@@ -323,7 +323,9 @@ static int run_series_backup(const struct admin_call *call, bool content, struct
 	}
 	json_boolean(out, "verified", true);
 	json_integer(out, "removed", made.removed);
-	json_boolean(out, "valid", made.facts.content_missing == 0 && !made.rotation_failed);
+	json_boolean(out, "valid",
+	             made.facts.content_missing == 0 && made.facts.content_lost == 0 &&
+	                 !made.rotation_failed);
 	json_end_object(out);
 	return OK;
 }

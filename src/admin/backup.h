@@ -44,6 +44,8 @@ struct backup_facts {
 	char base[BACKUP_NAME_SIZE]; /* the backup on which an increment is based; empty: none */
 	struct db_pages pages;       /* page_size 0: none are listed */
 	int64_t content_linked;      /* of content_objects: shared with the previous backup */
+	/* Of content_linked: lost or damaged in the content store. */
+	int64_t content_lost;
 };
 
 /* Objects that a restore skipped because they are damaged or missing in the backup. */

@@ -13,6 +13,7 @@
 static void write_series_members(struct json_writer *writer, const struct backup_facts *facts)
 {
 	json_integer(writer, "content_linked", facts->content_linked);
+	json_integer(writer, "content_lost", facts->content_lost);
 	if (*facts->base)
 		json_text(writer, "base", facts->base);
 	if (!facts->pages.page_size)
@@ -78,6 +79,7 @@ static bool read_series_members(const struct json *json, struct backup_facts *re
 	if (!read_name(json, "base", "", ret->base, sizeof ret->base))
 		return false;
 	(void)json_get_integer(json, "content_linked", &ret->content_linked);
+	(void)json_get_integer(json, "content_lost", &ret->content_lost);
 	(void)json_get_integer(json, "content_missing", &ret->content_missing);
 	if (!json_get_text(json, "pages_sha256", &digest))
 		return !*ret->base;

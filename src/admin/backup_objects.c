@@ -13,12 +13,14 @@
 #include "base/durable.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "content/composite.h"
 #include "store/check/inspect.h"
 
 #define PROGRESS_US (10 * US_PER_SECOND)
 
 struct objects {
 	struct content_store *from, *to;
+	struct content_store *before; /* the objects of the previous backup; NULL: none */
 	const char *directory, *previous;
 	bool reads_all;
 	struct backup_facts *facts;
@@ -95,27 +97,84 @@ static int digest_path(const char *path, int64_t *ret_size, struct sha256 *ret, 
 	return result;
 }
 
-/* Returns whether the previous backup's copy can be used. */
-static bool is_usable(const struct objects *objects, const struct saved *object, const char *path)
+/* Finds out whether the content store lost the object: it is not there, or has another size. A
+ * remote store is not asked for an object whose size is known, because that would take a request
+ * for each. Digest and size of a part of a composite document are those of the stored object. */
+static int ask_source(struct objects *objects, struct saved *object, bool *ret_lost)
+{
+	struct content_reader *reader;
+	uint64_t size = 0;
+	int result = OK;
+	*ret_lost = false;
+	if (!object->is_known) {
+		result = measure(objects, object);
+	} else if (!content_is_remote(objects->from)) {
+		result = content_read_begin(objects->from, object->name, 0, &reader, &size, objects->error);
+		if (!result)
+			content_read_end(reader);
+		*ret_lost = !result && (int64_t)size != object->size;
+	}
+	if (result != ERR_NOT_FOUND)
+		return result;
+	error_clear(objects->error);
+	*ret_lost = true;
+	return OK;
+}
+
+/* Returns whether the previous backup's copy is the object of that size and digest. `reads`: the
+ * size does not suffice. */
+static bool is_same(const struct saved *object, const char *path, bool reads)
 {
 	struct stat facts;
 	if (lstat(path, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size != object->size)
 		return false;
-	if (!objects->reads_all && object->is_known)
-		return true;
 	struct error ignored = {0};
 	struct sha256 digest;
 	int64_t size;
-	if (!digest_path(path, &size, &digest, &ignored) && sha256_equal(&digest, &object->digest))
+	return !reads ||
+	       (!digest_path(path, &size, &digest, &ignored) && sha256_equal(&digest, &object->digest));
+}
+
+/* Returns whether a composite document is right when it is read from the previous backup, and gets
+ * the digest and size of the part at `path`. */
+static bool is_document_right(struct objects *objects, struct saved *object, const char *path)
+{
+	const struct named_object *row = object->row;
+	struct content_parts parts = {row->name, row->shared, row->pieces};
+	struct content_reader *reader;
+	struct sha256 digest;
+	struct error ignored = {0};
+	uint64_t whole;
+	int64_t size = 0;
+	if (!objects->before ||
+	    content_parts_read(objects->before, &parts, 0, &reader, &whole, &ignored))
+		return false;
+	int result = read_object(objects, reader, NULL, &size, &digest);
+	content_read_end(reader);
+	error_clear(objects->error);
+	return !result && size == row->size_bytes && sha256_equal(&digest, &row->sha256) &&
+	       !digest_path(path, &object->size, &object->digest, &ignored);
+}
+
+/* Chooses between the previous backup's copy and the content store. Returns whether the former is
+ * to be used. `lost`: the content store does not have the object; set if its object is damaged. */
+static bool is_usable(struct objects *objects, struct saved *object, const char *path, bool *lost)
+{
+	bool known = object->is_known;
+	if (*lost ? known && is_same(object, path, true)
+	          : is_same(object, path, objects->reads_all || !known))
 		return true;
-	log_warning("backup_object_damaged", "object", object->name, "path", path);
-	return false;
+	if (known || !is_document_right(objects, object, path))
+		return false;
+	*lost = true;
+	return true;
 }
 
 /* Returns 1 if the object was linked, and 0 if it must be copied. */
 static int link_object(struct objects *objects, struct saved *object)
 {
 	char path[PATH_MAX];
+	bool gone, lost;
 	if (!objects->previous)
 		return 0;
 	int result = path_of(objects->previous, object->name, path, objects->error);
@@ -123,12 +182,22 @@ static int link_object(struct objects *objects, struct saved *object)
 		return result;
 	if (access(path, F_OK) != 0)
 		return 0;
-	if (!object->is_known)
-		result = measure(objects, object);
-	if (result || !is_usable(objects, object, path))
+	result = ask_source(objects, object, &gone);
+	if (result)
 		return result;
+	lost = gone;
+	if (!is_usable(objects, object, path, &lost)) {
+		log_warning("backup_object_damaged", "object", object->name, "path", path);
+		return 0;
+	}
 	result = content_put_file(objects->to, path, object->name, objects->error);
-	return result ? result : 1;
+	if (result)
+		return result;
+	if (lost)
+		log_error(gone ? "object_missing" : "object_damaged", "object", object->name, "taken_from",
+		          path);
+	objects->facts->content_lost += lost;
+	return 1;
 }
 
 /* Compares the copy with the digest of what was written. */
@@ -216,8 +285,6 @@ static int save_object(void *context, const struct named_object *row)
 	                       .digest = row->sha256,
 	                       .size = row->size_bytes};
 	int linked = link_object(objects, &object);
-	if (linked == ERR_NOT_FOUND)
-		return note_missing(objects, "object_missing", &object);
 	int result = linked ? linked : copy_object(objects, &object);
 	if (result <= 0)
 		return result;
@@ -255,6 +322,11 @@ static int open_places(struct objects *objects)
 	if (!result)
 		result = object_list_open(&objects->list, objects->directory, BACKUP_CONTENT_LIST,
 		                          objects->error);
+	struct error ignored = {0};
+	if (!result && objects->previous &&
+	    snprintf(url, sizeof url, "file:%s/content", objects->previous) < (int)sizeof url &&
+	    content_open(url, false, &objects->before, &ignored))
+		objects->before = NULL;
 	return result;
 }
 
@@ -274,13 +346,15 @@ int backup_copy_objects(struct store *store, struct content_store *content, cons
 	                          .reported_us = clock_monotonic_us(),
 	                          .error = error ? error : &own};
 	facts->content_objects = facts->content_missing = facts->content_bytes = 0;
-	facts->content_linked = 0;
+	facts->content_linked = facts->content_lost = 0;
 	int result = objects.chunk ? open_places(&objects) : ERR_NO_MEMORY;
 	if (!result)
 		result = save_all(store, &objects);
 	object_list_close(&objects.list);
 	object_list_close(&objects.missing);
 	free(objects.chunk);
+	if (objects.before)
+		content_close(objects.before);
 	if (objects.to)
 		content_close(objects.to);
 	return result;

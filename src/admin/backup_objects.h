@@ -10,8 +10,12 @@
 
 /* Copies the objects that the store references to DIRECTORY/content and writes the lists durably.
  * `previous`: the directory of the previous backup; NULL: none. `reads_all`: links only objects
- * whose digest was read and is right; otherwise the size decides. A copy is read back. Missing and
- * damaged objects are logged and counted as missing. Sets the facts of the content. */
+ * whose digest was read and is right; otherwise the size decides. A copy is read back. An object
+ * that the content store lost is taken from the previous backup, after its digest was read, and
+ * counted as lost. Missing and damaged objects that the previous backup does not have either are
+ * logged and counted as missing. A remote content store is asked only for the objects that are not
+ * in the previous backup, and for the parts of composite documents. Sets the facts of the
+ * content. */
 int backup_copy_objects(struct store *store, struct content_store *content, const char *directory,
                         const char *previous, bool reads_all, struct backup_facts *facts,
                         struct error *error) MUST_CHECK;

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pwd
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -141,6 +142,64 @@ def test_only_the_objects_that_were_missing_may_be_missing(start, tmp_path, kind
     (backup / "content.missing").write_text(listed.replace(lost, other))
     refused = run("store", "backup-verify", backup, *series.service.chosen())
     assert refused.returncode == 1 and "content.missing" in refused.stderr, refused.stderr
+
+
+# ---- what the content store lost ----
+
+def test_what_the_content_store_lost_is_taken_from_the_previous_backup(start, tmp_path):
+    """Of a plain object and of one that shares bytes with another."""
+    series = Series(start, tmp_path / "series", seal__interval="1h")
+    service = series.service
+    file = secrets.token_bytes(1_500_000)
+    series.channel.live.register_file(file, "file").expect(201)
+    for _ in range(2):
+        assert series.channel.live.certified(seq_from=1, seq_to=1)["status"] == "completed"
+    first = series.back_up()
+    assert (first["content_lost"], first["valid"]) == (0, True)
+    ((part,),) = service.store.rows(
+        "SELECT object FROM issued_files WHERE kind = 'part' AND shared_object IS NOT NULL")
+    plain = stored(service, file)
+    kept = {name: (content_of(service) / name).read_bytes() for name in (part, plain)}
+    for name in kept:
+        (content_of(service) / name).unlink()
+    done = run("store", "backup", "--json", *service.chosen())
+    told = json.loads(done.stdout)
+    assert done.returncode == 1, "the content store has lost something"
+    assert (told["content_missing"], told["content_lost"], told["valid"]) == (0, 2, False)
+    backup = pathlib.Path(told["directory"])
+    for name, content in kept.items():
+        assert (backup / "content" / name).read_bytes() == content
+        assert service.logged(lambda line, name=name: line["event"] == "object_missing" and line["object"] == name
+                              and first["directory"] in line["taken_from"])
+    assert run("store", "backup-verify", backup, *service.chosen()).returncode == 0
+    copy = empty_copy(tmp_path)
+    done, told = restored(copy, backup)
+    assert done.returncode == 0 and told["valid"], (done.stderr, told)
+    # Damage in place of a loss, also without another size.
+    flip_at = {part: bytearray(kept[part]), plain: bytearray(kept[plain][:-1])}
+    flip_at[part][len(kept[part]) // 2] ^= 1
+    for name, content in flip_at.items():
+        put(service, name, content)
+    told = json.loads(run("store", "backup", "--json", *service.chosen()).stdout)
+    assert (told["content_missing"], told["content_lost"], told["valid"]) == (0, 2, False)
+    for name, content in kept.items():
+        assert (pathlib.Path(told["directory"]) / "content" / name).read_bytes() == content
+    for name, content in kept.items():
+        put(service, name, content)
+    assert series.back_up()["content_lost"] == 0
+
+
+def test_a_damaged_copy_of_what_is_lost_is_not_taken(start, tmp_path):
+    series = Series(start, tmp_path / "series")
+    series.register(1, 2)
+    first = pathlib.Path(series.back_up()["directory"])
+    name = stored(series.service, b"\1" * 30000)
+    (content_of(series.service) / name).unlink()
+    flip(first / "content" / name)
+    done = run("store", "backup", "--json", *series.service.chosen())
+    told = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert (told["content_missing"], told["content_lost"], told["content_objects"]) == (1, 0, 1)
 
 
 # ---- read-only copies ----
