@@ -192,7 +192,9 @@ def test_the_example_has_every_variable(deployed):
 
 def test_existing_secrets_stay(deployed):
     before = {path.name: path.read_bytes() for path in (deployed / "secrets").iterdir()}
+    (deployed / "secrets").chmod(0o755)
     subprocess.run([deployed / "make-secrets"], check=True, capture_output=True)
+    assert (deployed / "secrets").stat().st_mode & 0o777 == 0o700
     assert {path.name: path.read_bytes() for path in (deployed / "secrets").iterdir()} == before
     assert before["pg_service.conf"] == b"[constancia]\npassword=" + before["database"] + b"\n"
 
