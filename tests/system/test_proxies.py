@@ -365,10 +365,11 @@ def test_plain_http_leads_pages_to_https_and_refuses_keys(behind, proxies, kind)
     assert (status, headers["Location"]) == (308, f"https://register.example.org/console/enter?link={secrets[0]}")
     status, headers = proxy.answer("GET", "/verify", headers={"Host": "elsewhere.example.net"}, plain=True)
     assert "elsewhere" not in headers.get("Location", ""), "it leads nowhere else"
-    for method in ("GET", "POST"):
-        status, headers = proxy.answer(method, f"/v1/events?x={secrets[1]}", b"{}", {
+    for method, path in [("GET", "/v1/events"), ("POST", "/v1/events"), ("POST", "//v1/events"),
+                         ("GET", "/%761/events"), ("GET", "/v1//events")]:
+        status, headers = proxy.answer(method, f"{path}?x={secrets[1]}", b"{}", {
             "Authorization": f"Bearer {secrets[2]}"}, plain=True)
-        assert (status, headers["Location"]) == (403, None)
+        assert (status, headers["Location"]) == (403, None), path
     judge_logs(proxy, secrets)
 
 
