@@ -37,7 +37,10 @@ int command_init(const struct command_line *line)
 		exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
-	int result = node_open(&config.settings, true, &node, NULL, &error);
+	struct db_options options = settings_store(&config.settings, false);
+	int result = store_check_alone(&options, &error);
+	if (!result)
+		result = node_open(&config.settings, true, &node, NULL, &error);
 	if (!result)
 		result = node_check_history(node, &error);
 	if (!result)

@@ -237,6 +237,10 @@ int db_migrate(struct db *db, bool dry_run, struct buf *out, const struct schema
                int (*within)(struct db_connection *connection, void *context, struct error *error),
                void *context, struct error *error) MUST_CHECK;
 
+/* Refuses an empty schema of a database in which another schema has tables `settings` and `table`:
+ * the programs of both would exclude each other by the same locks. */
+int db_check_alone(struct db *db, const char *table, struct error *error) MUST_CHECK;
+
 /* Runs several statements without parameters; ignores their results. */
 int db_run(struct db_connection *connection, const char *sql, struct error *error) MUST_CHECK;
 /* Gets whether a table exists. */

@@ -93,6 +93,9 @@ struct db_driver {
 	struct slice (*text)(struct db_query *query, int column);
 	struct slice (*blob)(struct db_query *query, int column);
 	const char *table_query; /* counts the tables named $1 */
+	/* Names a schema of the database, not that of this store, with tables `settings` and $1.
+	 * Optional: a database has one schema. */
+	const char *neighbour_query;
 	/* Optional: no maintenance. */
 	int (*maintain)(struct db *db, struct error *error);
 	const char *backup_name;

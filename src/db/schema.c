@@ -228,6 +228,30 @@ int db_check_schema(struct db *db, bool create, struct error *error)
 	return !result && db->driver->schema_checked ? db->driver->schema_checked(db, error) : result;
 }
 
+int db_check_alone(struct db *db, const char *table, struct error *error)
+{
+	char name[DB_SCHEMA_NAME_SIZE] = "";
+	struct db_connection *connection = db_take_reader(db);
+	struct state state;
+	int result = read_schema(connection, &state, error);
+	bool empty = state.applied == 0 && strcmp(state.name, "none") == 0;
+	if (!result && empty && db->driver->neighbour_query) {
+		struct db_query *query = db_query(connection, db->driver->neighbour_query);
+		db_bind_string(query, table);
+		if (db_step(query))
+			snprintf(name, sizeof name, "%.*s", (int)db_text(query, 0).size,
+			         db_text(query, 0).data);
+		result = db_end(query, error);
+	}
+	db_give(connection);
+	return result || !*name ? result
+	                        : error_cause(error, ERR_REFUSED,
+	                                      "schema %s of the database of store.url has the store of "
+	                                      "another installation, whose locks this one would share: "
+	                                      "create a database of its own for each installation",
+	                                      name);
+}
+
 static bool may_attempt_again(const struct migration *migration, int64_t began_us)
 {
 	int64_t patience_us = migration->rolling ? LOCK_PATIENCE_US : EXCLUSION_PATIENCE_US;

@@ -72,6 +72,19 @@ int store_migrate(const struct db_options *options, bool dry_run, struct act *ac
 
 /* ---- opening ---- */
 
+int store_check_alone(const struct db_options *options, struct error *error)
+{
+	struct db *db;
+	if (db_url_path(options->url))
+		return OK;
+	int result = db_open(options, &store_schemas, &db, error);
+	if (result)
+		return result;
+	result = db_check_alone(db, "certifications", error);
+	db_close(db);
+	return result;
+}
+
 int store_open(const struct db_options *options, struct store **ret_store, struct error *error)
 {
 	struct store *store = calloc(1, sizeof *store);

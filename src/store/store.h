@@ -28,6 +28,8 @@ struct store;
 int store_open(const struct db_options *options, struct store **ret_store, struct error *error)
 	MUST_CHECK;
 void store_close(struct store *store);
+/* Refuses to create a store in a database of a server that has that of another installation. */
+int store_check_alone(const struct db_options *options, struct error *error) MUST_CHECK;
 /* Applies the missing steps of the schema (db_migrate), or with `dry_run` only lists them. Writes
  * their names to `out` (one per line) and into the arguments of `act` (store/audit/audit_log.h),
  * which is recorded with them. `progress` receives the progress of a long step. `act`, `out` and

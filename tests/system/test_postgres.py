@@ -599,3 +599,26 @@ def test_an_address_that_is_none_is_refused_with_its_reason(cluster, tmp_path):
     finally:
         fleet.close()
         cluster.drop_database(fleet.database)
+
+
+def test_two_installations_do_not_share_a_database(cluster, tmp_path):
+    """Their programs would exclude each other by the same locks. A store that exists is served as before."""
+    fleet = Fleet(tmp_path, count=1, cluster=cluster)
+    (node,) = fleet.nodes
+    first = dict(node.settings)
+    other = cluster.url(fleet.database, options="-csearch_path=other")
+    try:
+        cluster.primary.query(f"CREATE SCHEMA other AUTHORIZATION {ROLE};"
+                              "CREATE SCHEMA unrelated; CREATE TABLE unrelated.settings (name text)", fleet.database)
+        node.settings.update({"store.url": other, "service.data_dir": str(tmp_path / "other")})
+        done = node.run("init")
+        assert done.returncode == 1 and "schema public of the database" in done.stderr, done.stderr
+        assert "create a database of its own for each installation" in done.stderr
+        assert cluster.primary.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'other'", fleet.database) == "0"
+        cluster.primary.query("CREATE TABLE other.settings (name text, value text);"
+                              "CREATE TABLE other.certifications (name text)", fleet.database)
+        node.settings.update(first)
+        assert node.run("init").returncode == 0, "its own store exists"
+    finally:
+        fleet.close()
+        cluster.drop_database(fleet.database)

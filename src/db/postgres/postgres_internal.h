@@ -313,6 +313,12 @@ int pg_describe(struct db_connection *reader, struct db_facts *ret, struct error
 	.text = pg_text, .blob = pg_blob,                                                              \
 	.table_query = "SELECT count(*) FROM information_schema.tables "                               \
 				   "WHERE table_schema = current_schema() AND table_name = $1",                    \
+	.neighbour_query =                                                                             \
+		"SELECT n.nspname::text FROM pg_catalog.pg_namespace n"                                    \
+		" WHERE n.nspname <> current_schema()"                                                     \
+		" AND (SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid"            \
+		" AND c.relkind IN ('r', 'p') AND c.relname::text IN ('settings', $1)) = 2"                \
+		" ORDER BY 1 LIMIT 1",                                                                     \
 	.backup_name = "constancia.pgdump", .backup = pg_backup, .vacant = pg_vacant,                  \
 	.restore = pg_restore
 
