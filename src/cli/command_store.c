@@ -105,6 +105,13 @@ static void print_progress(void *context, const char *what, int64_t done, int64_
 		fprintf(stderr, "%lld of %lld %s\n", (long long)done, (long long)total, what);
 }
 
+/* All nodes of a store with distributed tables stop for every step (db/schema.c). */
+static const char *sharded_step_kind(struct slice name)
+{
+	(void)name;
+	return "stop";
+}
+
 static int move(const struct command_line *line, const struct schema_change *schema_change)
 {
 	CONFIG_AUTO struct config config = {0};
@@ -132,7 +139,10 @@ static int move(const struct command_line *line, const struct schema_change *sch
 		result = buf_check(&names);
 	if (result)
 		return fail(line, result, &error);
-	print_result(line, schema_change, &names, !dry_run && names.size);
+	struct schema_change shown = *schema_change;
+	if (shown.kind && options.sharded)
+		shown.kind = sharded_step_kind;
+	print_result(line, &shown, &names, !dry_run && names.size);
 	return 0;
 }
 

@@ -206,6 +206,8 @@ def test_a_step_for_which_nodes_stop_is_refused_while_one_runs(fleet):
     before, (first, second) = schema(fleet), fleet.nodes
     planned = migrated(fleet, STOP, "--dry-run")
     assert planned == {"applied": False, "steps": ["900-stop"], "kinds": ["stop"]}
+    sharded = migrated(fleet, ROLLING, "--dry-run", "--set=store.sharded=true")
+    assert sharded == {"applied": False, "steps": ["900-rolling"], "kinds": ["stop"]}, "of distributed tables"
     channel = fleet.new_channel()
     for running in (fleet.nodes, [second]):
         for node in running:
