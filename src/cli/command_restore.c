@@ -284,7 +284,10 @@ static void find_steps(struct recovery *recovery)
 		add_step(recovery, "constancia store accept-rollback --reason TEXT");
 	if (!recovery->checked)
 		add_step(recovery, "constancia store check");
-	add_step(recovery, "systemctl start constancia");
+	const char *file = recovery->line->sources.file; /* the unit reads the usual one only */
+	add_step(recovery, file && strcmp(file, config_default_path()) != 0
+	                       ? "constancia serve"
+	                       : "systemctl start constancia");
 	if (!recovery->live)
 		add_step(recovery, "constancia store wake");
 }

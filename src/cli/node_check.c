@@ -24,6 +24,10 @@
 #include "trustlist/trusted_list.h"
 
 #define KEY_FILE_MAX ((size_t)1 << 20)
+/* Of a data directory, with a store that other nodes may use already. */
+#define MISSING_AT_NODE                                                                            \
+	"does not exist yet: run 'constancia init' on the first node, and on each other one "          \
+	"'install -d -m 0700 -o USER %s'"
 
 static void refuse(const struct node_precheck *look, const char *setting, int code,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -102,8 +106,10 @@ static bool check_data_directory(const struct node_precheck *look)
 		if (look->create && errno == ENOENT)
 			return check_parent(look);
 		struct error error = {0};
-		if (errno == ENOENT)
+		if (errno == ENOENT && db_url_path(look->settings->store_url))
 			(void)error_set(&error, ERR_NOT_FOUND, MSG_STORE_ABSENT, path, NULL);
+		else if (errno == ENOENT)
+			(void)error_cause(&error, ERR_NOT_FOUND, "%s " MISSING_AT_NODE, path, path);
 		else
 			(void)error_cause(&error, ERR_IO, "%s: %s", path, strerror(errno));
 		look->refused(look->context, false, "service.data_dir", &error);
@@ -501,8 +507,11 @@ void node_check_start(const struct settings *settings, struct node_keys *ret_key
 		       "a service is running with this directory: its addresses and store were "
 		       "not checked");
 	look.absent = access(settings->service_data_dir, F_OK) != 0 && errno == ENOENT;
-	if (look.absent)
+	if (look.absent && db_url_path(settings->store_url))
 		advise(&look, "service.data_dir", "%s does not exist yet: run 'constancia init'",
+		       settings->service_data_dir);
+	else if (look.absent)
+		advise(&look, "service.data_dir", "%s " MISSING_AT_NODE, settings->service_data_dir,
 		       settings->service_data_dir);
 	bool usable = node_precheck(&look);
 	warn_of_user(&look);

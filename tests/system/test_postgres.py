@@ -622,3 +622,22 @@ def test_two_installations_do_not_share_a_database(cluster, tmp_path):
     finally:
         fleet.close()
         cluster.drop_database(fleet.database)
+
+
+def test_another_node_without_a_directory_learns_how_to_make_it(cluster, tmp_path):
+    """The store exists: `init` was run on the first node."""
+    fleet = Fleet(tmp_path, count=1, cluster=cluster)
+    (node,) = fleet.nodes
+    missing = tmp_path / "missing"
+    try:
+        node.settings["service.data_dir"] = str(missing)
+        expected = f"{missing} does not exist yet: run 'constancia init' on the first node, and on each other one " \
+                   f"'install -d -m 0700 -o USER {missing}'"
+        done = node.run("serve", timeout=60)
+        assert done.returncode != 0 and expected in done.stderr, done.stderr
+        assert f"warning: --set service.data_dir: service.data_dir: {expected}\n" in node.run("config", "check").stderr
+        missing.mkdir(mode=0o700)
+        assert "does not exist" not in node.run("config", "check").stderr
+    finally:
+        fleet.close()
+        cluster.drop_database(fleet.database)
