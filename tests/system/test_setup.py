@@ -187,8 +187,8 @@ def test_only_one_of_several_commands_writes(setup):
     """Those that began before it has written are refused, and change nothing."""
     given = [f"--{name}={value}" for name, value in setup.answers.items() if name != "tsa-roots"]
     words = [BINARY, "setup", "--config", setup.path, *given, f"--tsa-roots={setup.answers['tsa-roots']}"]
-    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(), text=True)
-               for _ in range(6)]
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=clean_environment()) for _ in range(6)]
     results = [(process.communicate(timeout=120), process.returncode) for process in running]
     assert sorted(code for _, code in results) in ([0, *[1] * n, *[2] * (5 - n)] for n in range(6)), results
     for (_, err), code in results:
