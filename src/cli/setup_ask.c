@@ -101,10 +101,18 @@ static void interrupt(int number)
 	(void)number; /* the interrupted wait ends the command, after the echo is on again */
 }
 
-static const char *read_shown(char *text, int size)
+static void print_prompt(const struct setup_question *question)
 {
-	printf("> ");
+	printf("%s", question->prompt);
+	if (question->suggestion)
+		printf(" [%s]", question->suggestion);
+	printf(":\n> ");
 	fflush(stdout);
+}
+
+static const char *read_shown(const struct setup_question *question, char *text, int size)
+{
+	print_prompt(question);
 	return fgets(text, size, stdin);
 }
 
@@ -113,7 +121,7 @@ static const int interrupts[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 
 /* Reads a line that the terminal does not show. A signal that comes before the wait for the line
  * ends that wait. */
-static const char *read_hidden(char *text, int size)
+static const char *read_hidden(const struct setup_question *question, char *text, int size)
 {
 	const struct sigaction handler = {.sa_handler = interrupt};
 	struct sigaction before[INTERRUPTS];
@@ -126,8 +134,7 @@ static const char *read_hidden(char *text, int size)
 	for (size_t i = 0; i < INTERRUPTS; i++)
 		(void)sigaction(interrupts[i], &handler, &before[i]);
 	set_echo(false); /* before the prompt, since a pasted answer may follow it at once */
-	printf("> ");
-	fflush(stdout);
+	print_prompt(question);
 	const char *line = ppoll(&input, 1, NULL, &usual) == 1 ? fgets(text, size, stdin) : NULL;
 	set_echo(true);
 	(void)sigprocmask(SIG_SETMASK, &usual, NULL);
@@ -139,10 +146,11 @@ static const char *read_hidden(char *text, int size)
 
 /* Reads a line without white space at its ends; a secret is not echoed. Returns NULL at the end of
  * the input. */
-static const char *read_answer(struct setup *setup, bool secret)
+static const char *read_answer(struct setup *setup, const struct setup_question *question)
 {
 	char text[SETUP_SECRET_MAX + 2]; /* the longest line of a terminal, with its line feed */
-	const char *line = secret ? read_hidden(text, sizeof text) : read_shown(text, sizeof text);
+	const char *line = question->credential ? read_hidden(question, text, sizeof text)
+	                                        : read_shown(question, text, sizeof text);
 	if (!line)
 		return NULL;
 	size_t begin = 0, end = strcspn(text, "\r\n");
@@ -162,11 +170,7 @@ static int ask(struct setup *setup, enum setup_number number, bool *ret_again)
 	const struct setup_question *question = &setup_questions[number];
 	*ret_again = false;
 	while (!*ret_again) {
-		printf("%s", question->prompt);
-		if (question->suggestion)
-			printf(" [%s]", question->suggestion);
-		printf(":\n");
-		const char *answer = read_answer(setup, question->credential != NULL);
+		const char *answer = read_answer(setup, question);
 		if (!answer)
 			return command_usage_error(setup->line, "The input ended. Nothing was written.");
 		if (!*answer && question->suggestion)
