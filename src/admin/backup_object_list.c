@@ -76,14 +76,17 @@ static const char *split_line(char *line, struct sha256 *ret_digest)
 	return valid ? name : NULL;
 }
 
-static int read_lines(FILE *list, const char *path, object_list_visitor each, void *context,
-                      int64_t *ret_count, struct error *error)
+/* `skips`: ignores lines that are not valid. */
+static int read_lines(FILE *list, const char *path, bool skips, object_list_visitor each,
+                      void *context, int64_t *ret_count, struct error *error)
 {
 	char line[LINE_MAX_SIZE];
 	struct sha256 digest;
 	int result = OK;
 	while (!result && fgets(line, sizeof line, list)) {
 		const char *name = split_line(line, &digest);
+		if (!name && skips)
+			continue;
 		result = name ? each(context, name, &digest, error)
 		              : error_cause(error, ERR_CORRUPT, "%s is damaged", path);
 		*ret_count += !result;
@@ -91,23 +94,32 @@ static int read_lines(FILE *list, const char *path, object_list_visitor each, vo
 	return !result && ferror(list) ? file_fail(error, "reading", path) : result;
 }
 
+int object_list_check(const char *directory, const char *name, const struct sha256 *expected,
+                      struct error *error)
+{
+	char path[PATH_MAX];
+	int64_t size;
+	struct sha256 digest;
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	int result = backup_digest_file(path, &size, &digest, error);
+	if (!result && !sha256_equal(&digest, expected))
+		result = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
+	return result;
+}
+
 int object_list_read(const char *directory, const char *name, const struct sha256 *expected,
                      object_list_visitor each, void *context, int64_t *ret_count,
                      struct error *error)
 {
 	char path[PATH_MAX];
-	int64_t size;
-	struct sha256 digest;
 	*ret_count = 0;
 	snprintf(path, sizeof path, "%s/%s", directory, name);
 	FILE *list = fopen(path, "re");
 	if (!list)
 		return file_fail(error, "opening", path);
-	int result = backup_digest_file(path, &size, &digest, error);
-	if (!result && !sha256_equal(&digest, expected))
-		result = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
+	int result = expected ? object_list_check(directory, name, expected, error) : OK;
 	if (!result)
-		result = read_lines(list, path, each, context, ret_count, error);
+		result = read_lines(list, path, !expected, each, context, ret_count, error);
 	fclose(list);
 	return result;
 }

@@ -32,9 +32,13 @@ void object_list_close(struct object_list *list); /* accepts one that was not op
 
 typedef int (*object_list_visitor)(void *context, const char *name, const struct sha256 *digest,
                                    struct error *error);
-/* Compares the list `name` in `directory` with the digest of its manifest, and calls `each` for
- * every line. A non-zero result of `each` ends the iteration and is returned. ERR_CORRUPT: the list
- * is damaged. *ret_count is the number of lines. */
+/* Compares the list `name` in `directory` with the digest of its manifest. ERR_CORRUPT: it is
+ * damaged. */
+int object_list_check(const char *directory, const char *name, const struct sha256 *expected,
+                      struct error *error) MUST_CHECK;
+/* Checks the list and calls `each` for every line. A non-zero result of `each` ends the iteration
+ * and is returned. `expected` NULL: the list is known to be damaged; invalid lines are ignored.
+ * *ret_count is the number of lines. */
 int object_list_read(const char *directory, const char *name, const struct sha256 *expected,
                      object_list_visitor each, void *context, int64_t *ret_count,
                      struct error *error) MUST_CHECK;

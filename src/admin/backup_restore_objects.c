@@ -10,6 +10,7 @@
 struct restoring {
 	struct content_store *from, *to;
 	struct skipped_objects *skipped;
+	bool skips; /* the operator accepts that objects are skipped */
 	char *chunk;
 	int64_t copied;
 };
@@ -38,7 +39,7 @@ static int has_right(const struct restoring *restoring, const char *name,
 	int64_t size;
 	int result = content_read_begin(restoring->to, name, 0, &reader, &whole, error);
 	*ret_right = false;
-	if (result == ERR_NOT_FOUND)
+	if (result == ERR_NOT_FOUND || result == ERR_INTERNAL) /* not even a name */
 		return OK;
 	if (result)
 		return result;
@@ -48,21 +49,25 @@ static int has_right(const struct restoring *restoring, const char *name,
 	return result;
 }
 
+static void note_skipped(struct restoring *restoring, const char *event, const char *name)
+{
+	struct skipped_objects *skipped = restoring->skipped;
+	log_error(event, "object", name);
+	if (skipped->count < SKIPPED_NAMES_MAX)
+		snprintf(skipped->names[skipped->count], CONTENT_NAME_MAX, "%s", name);
+	skipped->count++;
+}
+
 /* Leaves out an object that is damaged or missing in the backup, unless the place has it. */
 static int skip_object(struct restoring *restoring, const char *event, const char *name,
                        const struct sha256 *expected, struct error *error)
 {
 	bool right;
-	struct skipped_objects *skipped = restoring->skipped;
 	error_clear(error);
 	int result = has_right(restoring, name, expected, &right, error);
-	if (result || right)
-		return result;
-	log_error(event, "object", name);
-	if (skipped->count < SKIPPED_NAMES_MAX)
-		snprintf(skipped->names[skipped->count], CONTENT_NAME_MAX, "%s", name);
-	skipped->count++;
-	return OK;
+	if (!result && !right)
+		note_skipped(restoring, event, name);
+	return result;
 }
 
 /* Copies an object. *ret_right is false if it does not have the digest; then nothing is stored. */
@@ -92,7 +97,7 @@ static int restore_object(void *context, const char *name, const struct sha256 *
 	uint64_t size;
 	bool there = false, right = true;
 	int result = content_read_begin(restoring->from, name, 0, &reader, &size, error);
-	if (result == ERR_NOT_FOUND && expected)
+	if (expected && (result == ERR_NOT_FOUND || (result == ERR_INTERNAL && restoring->skips)))
 		return skip_object(restoring, "backup_object_missing", name, expected, error);
 	if (result)
 		return result;
@@ -119,21 +124,44 @@ static int restore_unlisted(void *context, const char *name)
 	return restore_object(unlisted->restoring, name, NULL, unlisted->error);
 }
 
+/* Restores the objects of the list. Of a damaged list, the lines whose objects have their digests
+ * are right. */
+static int restore_listed(const char *directory, const struct backup_facts *facts,
+                          struct restoring *restoring, struct error *error)
+{
+	int64_t listed = 0;
+	const struct sha256 *digest = &facts->content_list_sha256;
+	int result = object_list_check(directory, BACKUP_CONTENT_LIST, digest, error);
+	if (result == ERR_CORRUPT && restoring->skips) {
+		error_clear(error);
+		note_skipped(restoring, "backup_list_damaged", BACKUP_CONTENT_LIST);
+		digest = NULL;
+		result = OK;
+	}
+	if (!result)
+		result = object_list_read(directory, BACKUP_CONTENT_LIST, digest, restore_object, restoring,
+		                          &listed, error);
+	if (!result && !digest && listed < facts->content_objects)
+		restoring->skipped->count += facts->content_objects - listed;
+	else if (!result && listed != facts->content_objects)
+		result = error_cause(error, ERR_CORRUPT,
+		                     "%s/" BACKUP_CONTENT_LIST " lists %lld objects instead of %lld",
+		                     directory, (long long)listed, (long long)facts->content_objects);
+	return result;
+}
+
 static int restore_all(const char *directory, const struct backup_facts *facts,
                        struct restoring *restoring, struct error *error)
 {
-	int64_t listed = 0;
 	struct unlisted unlisted = {restoring, error};
 	struct content_range all = {.area = "", .since_us = INT64_MIN, .before_us = INT64_MAX};
-	int result = facts->has_content_list
-	                 ? object_list_read(directory, BACKUP_CONTENT_LIST, &facts->content_list_sha256,
-	                                    restore_object, restoring, &listed, error)
-	                 : content_list(restoring->from, &all, restore_unlisted, &unlisted, error);
-	int64_t found = facts->has_content_list ? listed : restoring->copied;
-	if (!result && found < facts->content_objects)
+	if (facts->has_content_list)
+		return restore_listed(directory, facts, restoring, error);
+	int result = content_list(restoring->from, &all, restore_unlisted, &unlisted, error);
+	if (!result && restoring->copied < facts->content_objects)
 		result = error_cause(error, ERR_CORRUPT,
 		                     "the backup contains %lld objects instead of the %lld in its manifest",
-		                     (long long)found, (long long)facts->content_objects);
+		                     (long long)restoring->copied, (long long)facts->content_objects);
 	return result;
 }
 
@@ -159,7 +187,8 @@ int backup_restore_objects(const char *directory, const struct content_options *
                            struct error *error)
 {
 	struct skipped_objects *found = skipped ? skipped : calloc(1, sizeof *found);
-	struct restoring restoring = {.skipped = found, .chunk = malloc(BACKUP_CHUNK)};
+	struct restoring restoring = {
+		.skipped = found, .skips = skipped != NULL, .chunk = malloc(BACKUP_CHUNK)};
 	int result = found && restoring.chunk ? OK : ERR_NO_MEMORY;
 	if (!result)
 		result = open_and_restore(directory, content, facts, &restoring, error);

@@ -380,7 +380,7 @@ static int print_text(const struct recovery *recovery)
 	if (recovery->rollback_accepted)
 		puts("The rollback is confirmed.");
 	if (count_skipped(recovery))
-		printf("Skipped: %lld objects that are damaged or missing in the backup.\n",
+		printf("Skipped, because they are damaged or missing in the backup: %lld.\n",
 		       (long long)count_skipped(recovery));
 	for (size_t i = 0; i < count_skipped_names(recovery); i++)
 		printf("  %s\n", recovery->skipped->names[i]);

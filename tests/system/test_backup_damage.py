@@ -97,8 +97,29 @@ def test_the_check_names_what_a_restore_skipped(start, tmp_path):
     copy = empty_copy(tmp_path)
     done = run("store", "restore", backup, "--skip-damaged", *copy.chosen())
     assert done.returncode == 1, done.stderr
-    assert "Skipped: 1 objects" in done.stdout and f"\n  {name}\n" in done.stdout
+    assert "Skipped, because they are damaged or missing in the backup: 1." in done.stdout and f"\n  {name}\n" in done.stdout
     assert f"object {name} is missing" in done.stdout
+
+
+@pytest.mark.parametrize("damage", ["digest", "name", "line", "cut"])
+def test_a_damaged_list_is_refused_and_can_be_skipped(start, tmp_path, damage):
+    series = Series(start, tmp_path / "series")
+    series.register(1, 3)
+    backup = pathlib.Path(series.back_up()["directory"])
+    lines = (backup / "content.sha256").read_text().splitlines(keepends=True)
+    lost = lines[1].split()[1].removeprefix("content/")
+    lines[1] = {"digest": ("1" if lines[1][0] == "0" else "0") + lines[1][1:], "name": lines[1][:-3] + "?!\n",
+                "line": "\n", "cut": ""}[damage]
+    (backup / "content.sha256").write_text("".join(lines))
+    copy = empty_copy(tmp_path)
+    refused, _ = restored(copy, backup)
+    assert refused.returncode == 1 and "content.sha256" in refused.stderr, refused.stderr
+    assert is_absent(copy)
+    done, told = restored(copy, backup, "--skip-damaged")
+    assert done.returncode == 1 and "content.sha256" in told["skipped_objects"], (done.stderr, told)
+    assert told["skipped_count"] == 2 and told["valid"] is False
+    assert len(told["problems"]) == 1 and lost in told["problems"][0]
+    assert len(objects(copy.data)) == 2
 
 
 def test_a_right_object_in_place_is_better_than_a_damaged_one(start, tmp_path):
