@@ -174,6 +174,21 @@ def judge_settings(root, package, older):
     root.path(CONFIG).write_text(SETTINGS)
 
 
+def judge_kinds_of_steps(root, package, older):
+    """Newer versions while a service runs: what their programs say of the steps that are due decides."""
+    for version, what, wanted, hint in (
+            ("9.0.1", "rolling steps: nothing stops, and this node restarts after the migration", [],
+             "Nodes of the former version may keep serving"),
+            ("9.0.2", "a stop step among them: all nodes stop", [], "Stop all nodes"),
+            ("9.0.3", "another node has migrated the store: the service restarts", ["try-restart constancia.service"], "")):
+        words, started = upgraded_while_running(root, older / f"constancia_{version}.deb", older, SETTINGS, {})
+        verdict(started == wanted and hint in words and ("constancia migrate" in words) == bool(hint), what,
+                f"{words}\n{started}")
+        if version == "9.0.1":
+            verdict("Stop all nodes" not in words and "systemctl restart constancia" in words, "and it says so", words)
+    install(root, package)
+
+
 def judge_upgrades(root, package, older):
     root.path(CONFIG).write_text(SETTINGS)
     with_systemd(root, True)
@@ -311,6 +326,7 @@ def main():
     judge_unit(root)
     judge_upgrades(root, package, older)
     judge_settings(root, package, older)
+    judge_kinds_of_steps(root, package, older)
     loopback_alone()
     judge_a_round(root, package, older)
     judge_backups(root)
