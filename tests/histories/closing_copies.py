@@ -8,16 +8,17 @@ import shutil
 import time
 import types
 
-from history import Operation
+from history import NO_ANSWER, Operation
 from nodes import Node
 from operations import Interface
 from program import NotStarted, copy_keys, flags
 
 START_SECONDS = 120
-WAKING_SECONDS = 30  # until a copy that was woken registers
+WAKING_SECONDS = 90  # until a copy that was resumed registers
+PATIENCE = 60  # seconds until a request has an answer
 READ_AGAIN = 8  # contents that are read
 PAGE = 500
-BUSY = (429, 503)
+LATER = (NO_ANSWER, 408, 429)  # answers after which a request is repeated
 LOST = ("service.tls_certificate", "service.tls_key")  # what a restore has to name as missing
 
 
@@ -80,8 +81,10 @@ class Copy:
     # ---- what it holds ----
 
     def perform(self, step):
-        done = self.interface.perform(step)
-        self.asked.append([step["op"], done.status, done.answer if done.refused or done.status in BUSY else None])
+        end, done = time.monotonic() + PATIENCE, self.interface.perform(step)
+        while done.status in LATER and time.monotonic() < end:
+            done = self.interface.perform(step)
+        self.asked.append([step["op"], done.status, None if done.good else done.answer])
         return done
 
     def keys(self):

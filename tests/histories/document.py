@@ -28,7 +28,7 @@ def faults_with_places():
 
 
 def operations_with_weights():
-    for name, weight in script.WEIGHTS.items():
+    for name, weight in {**script.WEIGHTS, **script.BACKUP_WEIGHTS}.items():
         yield name, f"weight {weight}. {sentence_of(getattr(script.Generator, name))}".strip()
 
 

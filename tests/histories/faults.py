@@ -82,6 +82,4 @@ def draw(chosen, script, seconds):
         drawn = [tie(chosen, script, one) if chosen.random() < 0.7 else one for one in drawn]
     if chosen.random() < 0.15:
         drawn += draw_pair(chosen, script, seconds)
-    if script.get("backups") and chosen.random() < 0.6:
-        drawn += draw_in_backups(chosen, script)
     return sorted(drawn, key=lambda one: one["at"])

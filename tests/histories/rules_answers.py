@@ -32,7 +32,7 @@ def right_requests_are_not_refused(history):
 ALWAYS_RIGHT = ("account suspend", "account resume", "account disable", "account enable", "account set",
                 "account show", "channel suspend", "channel resume", "key create", "credits list",
                 "notice list", "audit list", "purchase list", "limit list", "threshold list", "webhook list",
-                "key list", "usage", "credits history", "pack list")
+                "key list", "usage", "credits history", "pack list", "store backup")
 
 
 @rule("A command that is right whatever the state of an account is never refused.")

@@ -19,9 +19,11 @@ WEIGHTS = {
     "certify_at_once": 0.5,
     "certification": 8, "download": 4, "verify": 1.5, "certifications": 2, "balance": 4, "channel": 1,
     "configure": 1.5, "key_create": 0.7, "key_revoke": 0.4, "credits_add": 2, "limit_create": 0.5,
-    "backup": 0.8, "backup_list": 0.3, "backup_verify": 0.3,
     "twice": 3, "crowd": 2, **ACCOUNT_WEIGHTS,
 }
+
+# Steps on a series of backups are added to a script that is drawn, so that the others are the same with and without.
+BACKUP_WEIGHTS = {"backup": 6, "backup_list": 2, "backup_verify": 2}
 
 
 class Generator(AccountSteps):
@@ -62,6 +64,7 @@ class Generator(AccountSteps):
         if "certification.give_up_after" in self.script["settings"] and chosen.random() < 0.5:
             self.script["faults"] += [{"fault": "authority", "at": 0.5, "for": 4.0, "authority": number,
                                        "mode": "silent"} for number in range(self.script["authorities"])]
+        self.add_backups()
         return self.script
 
     favourite = None
@@ -79,9 +82,6 @@ class Generator(AccountSteps):
             "plain",)
         self.script |= {"disk": chosen.choice(disks), "authorities": chosen.choice((0, 0, 1, 2)), "revocation": None,
                         "content": chosen.choice(("file", "file", "s3")), "mail": chosen.random() < 0.4}
-        # An earlier version has no series of backups.
-        self.script["backups"] = (self.script["store"] == "sqlite" and not self.script["previous"]
-                                  and chosen.random() < 0.5)
         if self.script["authorities"]:
             self.script["revocation"] = chosen.choice((None, "authorities", "all"))
 
@@ -100,9 +100,6 @@ class Generator(AccountSteps):
         }
         if chosen.random() < 0.2:  # so that an outage of an authority is too long for some
             self.script["settings"]["certification.give_up_after"] = "1s"
-        if self.script["backups"]:  # so that increments and rotations happen
-            self.script["settings"] |= {"backup.keep": chosen.choice(("1", "2", "3")),
-                                        "backup.full_every": chosen.choice(("1", "2", "3", "5"))}
         if chosen.random() < 0.15:  # so that some requests come too fast
             self.script["settings"] |= {"rate.live": "25", "rate.test": "100"}
 
@@ -367,19 +364,32 @@ class Generator(AccountSteps):
 
     # ---- backups ----
 
+    def add_backups(self):
+        """Gives half of the scripts a series of backups, with increments and rotations. Earlier versions have none."""
+        chosen = self.random = random.Random(f"backups {self.script['seed']}")
+        self.script["backups"] = (self.script["store"] == "sqlite" and not self.script["previous"]
+                                  and chosen.random() < 0.5)
+        if not self.script["backups"]:
+            return
+        self.script["settings"] |= {"backup.keep": chosen.choice(("1", "2", "3")),
+                                    "backup.full_every": chosen.choice(("1", "2", "3", "5"))}
+        for _ in range(chosen.choice((2, 6, 20))):
+            name = chosen.choices(list(BACKUP_WEIGHTS), BACKUP_WEIGHTS.values())[0]
+            steps = chosen.choice(self.script["clients"])
+            steps.insert(chosen.randrange(len(steps) + 1), {**getattr(self, name)(steps), "id": self.number("step")})
+        self.script["faults"] += faults.draw_in_backups(chosen, self.script) if chosen.random() < 0.6 else []
+
     def backup(self, _):
         """Makes the next backup of the series, now and then without the contents."""
-        if not self.script["backups"]:
-            return None
-        return self.command("store backup", **({"no_content": True} if self.random.random() < 0.1 else {}))
+        return self.command("store backup", **({"no_content": True} if self.random.random() < 0.25 else {}))
 
     def backup_list(self, _):
         """Lists the series, without the service."""
-        return {"op": "backup_list"} if self.script["backups"] else None
+        return {"op": "backup_list"}
 
     def backup_verify(self, _):
         """Verifies the newest backup, without the service."""
-        return {"op": "backup_verify"} if self.script["backups"] else None
+        return {"op": "backup_verify"}
 
 
 def draw(seed, store="sqlite", nodes=1, previous=None):

@@ -90,6 +90,13 @@ RIGHT = {
     "an interrupted one is listed": interrupt,
     "an interrupted one left something": lambda made: (
         interrupt(made), remove(made, 2), made.last_list.answer["files"].append(NAMES[2] + ".partial")),
+    "a rotation failed": lambda made: (
+        made.backups[2].answer.update(valid=False),
+        made.last_list.answer["files"].append("000000-20260921T110000Z-full.removing")),
+    "a list met a rotation": lambda made: (
+        interrupt(made), made.second_list.answer["printed"].update(unreadable="000000-20260921T110000Z-full")),
+    "the content store answered wrongly": lambda made: (
+        made.building.fault("content", 0.0, 99.0), made.backups[1].answer.update(content_missing=1)),
     "a backup was in progress during a list": lambda made: (
         interrupt(made), made.second_list.answer["printed"]["backups"].__delitem__(slice(0, 1)),
         made.building.script["settings"].update({"backup.keep": "2"})),
