@@ -549,4 +549,43 @@ READS = {
         "nothing seen by one key belongs to another: a live certification read with a test key of the same channel"),
 }
 
-FAULTS = INDEX | DURABILITY | REGISTRATION | MONEY | RANGES | NOTICES | READS
+# ---- backups ----
+
+BACKUPS = {
+    "rotation-whole": Fault(
+        "The rotation removes the last backup that has all objects, once enough without contents are newer.",
+        {"admin/backup_series.c": [
+            ("		kept[i] |= newest_whole || (int64_t)(list->count - i) <= keep;\n",
+             "		kept[i] |= (int64_t)(list->count - i) <= keep;\n"),
+        ]},
+        "a series keeps a backup with all objects: backups without contents", SQLITE),
+    "rotation-base": Fault(
+        "The rotation removes a backup on which a kept increment is based.",
+        {"admin/backup_series.c": [
+            ("		if (kept[i] && base < list->count)\n", "		if (kept[i] && base < i && keep > 1000)\n"),
+        ]},
+        "a listed backup is undamaged: increments, and fewer kept than are made", SQLITE),
+    "backup-sync": Fault(
+        "A backup is acknowledged before its name is durable.",
+        {"admin/backup_series.c": [
+            ("	return durable_sync(making->series->directory, making->error);\n", "	return OK;\n"),
+        ]},
+        "an acknowledged backup is listed after a power cut", SQLITE),
+    "backup-name": Fault(
+        "A backup has its name before it is complete.",
+        {"admin/backup_series.c": [
+            ("""	snprintf(making->partial, sizeof making->partial, "%s/%s" PARTIAL, making->series->directory,
+""", """	snprintf(making->partial, sizeof making->partial, "%s/%s", making->series->directory,
+"""),
+        ]},
+        "no leftover of an interrupted backup is listed: a kill during a backup", SQLITE),
+    "copy-mark": Fault(
+        "A restored store is not marked as a read-only copy.",
+        {"admin/backup.c": [
+            ("copy_mark(live ? NULL : reason, clock_now_us(), text);",
+             "copy_mark(live || *reason ? NULL : reason, clock_now_us(), text);"),
+        ]},
+        "a restored copy sends and acknowledges nothing"),
+}
+
+FAULTS = INDEX | DURABILITY | REGISTRATION | MONEY | RANGES | NOTICES | READS | BACKUPS
