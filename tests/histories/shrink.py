@@ -164,6 +164,9 @@ def whole_changes(script):
         yield "on SQLite", {**script, "store": "sqlite", "nodes": 1}
     if script["nodes"] > 1:
         yield "one node", {**script, "nodes": 1}
+    if script.get("backups") and not any(step["op"].startswith("backup_") or kind_of(step) == "store backup"
+                                         for step in steps_of(script)):
+        yield "without backups", {**script, "backups": False}
     filled = [steps for steps in script["clients"] if steps]
     if len(filled) > 1:
         yield "one client", {**script, "clients": [sorted(steps_of(script), key=lambda step: step["id"])]}

@@ -122,6 +122,17 @@ def test_set_up_is_kept_with_what_it_refers_to():
     assert [step["words"] for step in state["best"]["setup"]] == ["account create", "channel create", "key create"]
 
 
+@pytest.mark.parametrize("needed", [False, True])
+def test_a_series_of_backups_goes_with_the_steps_on_it(needed):
+    script = {**large(), "backups": True}
+    script["clients"][0] += [{"op": "backup_list", "id": 900}, {"op": "admin", "words": "store backup", "arguments": {},
+                                                                "id": 901}]
+    first = min(ids(script))
+    shrinker, state = search(script, FakeRunner(lambda one: first in ids(one) and (one["backups"] or not needed)))
+    assert shrinker.run()
+    assert ids(state["best"]) == {first} and state["best"]["backups"] == needed
+
+
 def test_a_violation_that_shows_seldom_is_reduced_too():
     script = large()
     wanted = set(random.Random(4).sample(sorted(ids(script)), 2))
