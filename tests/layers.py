@@ -33,11 +33,10 @@ MAY_INCLUDE = {
 # A folder's other headers are its own.
 PUBLIC = {
     "base": {"arena.h", "base64.h", "budget.h", "buf.h", "child.h", "clock.h", "confine.h", "csv.h", "digest.h",
-             "durable.h", "epoch.h", "error.h", "fair_queue.h", "file.h", "for_each.h", "ini.h", "json.h", "json_file.h",
-             "json_reader.h",
-             "json_scan.h", "log.h", "log_throttle.h", "members.h", "must_check.h", "notify.h", "pem.h", "percent.h", "rate.h",
-             "schedule.h", "setting.h", "spool.h", "thread.h", "tuned.h", "url_mask.h", "utf8.h",
-             "validation_object.h"},
+             "durable.h", "epoch.h", "error.h", "fair_queue.h", "file.h", "for_each.h", "ini.h", "json.h",
+             "json_file.h", "json_reader.h", "json_scan.h", "log.h", "log_throttle.h", "members.h", "must_check.h",
+             "notify.h", "pem.h", "percent.h", "rate.h", "schedule.h", "setting.h", "spool.h", "thread.h",
+             "tuned.h", "url_mask.h", "utf8.h", "validation_object.h"},
     "net": {"address.h", "http.h", "http_multi.h", "mail.h", "origin.h"},
     "db": {"append_run.h", "db.h", "schema.h"},
     "ledger": {"bounds.h", "ledger.h", "purchase_rules.h", "record.h", "topup_rules.h"},

@@ -97,7 +97,8 @@ def test_the_check_names_what_a_restore_skipped(start, tmp_path):
     copy = empty_copy(tmp_path)
     done = run("store", "restore", backup, "--skip-damaged", *copy.chosen())
     assert done.returncode == 1, done.stderr
-    assert "Skipped, because they are damaged or missing in the backup: 1." in done.stdout and f"\n  {name}\n" in done.stdout
+    assert "Skipped, because they are damaged or missing in the backup: 1." in done.stdout
+    assert f"\n  {name}\n" in done.stdout
     assert f"object {name} is missing" in done.stdout
 
 
