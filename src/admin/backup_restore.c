@@ -8,6 +8,7 @@
 #include "admin/backup_object_list.h"
 #include "admin/backup_objects.h"
 #include "base/clock.h"
+#include "content/content.h"
 #include "db/db.h"
 #include "store/nodes/read_only_copy.h"
 
@@ -48,6 +49,18 @@ static int restore_store(const struct db_options *options, const char *path,
 	return db_restore(options, path, &mark, error);
 }
 
+/* Creates the directory into which the operator copies the objects of a backup without content. */
+static int make_content_directory(const struct content_options *content, struct error *error)
+{
+	struct content_store *made;
+	if (content_url_is_remote(content->url))
+		return OK;
+	int result = content_open_with(content, &made, error);
+	if (!result)
+		content_close(made);
+	return result;
+}
+
 int backup_restore(const char *directory, const struct db_options *store,
                    const struct content_options *content, bool live, struct act *moved,
                    struct skipped_objects *skipped, struct backup_facts *ret, struct error *error)
@@ -62,6 +75,8 @@ int backup_restore(const char *directory, const struct db_options *store,
 		result = check_backup(path, store, &facts, &chain, error);
 	if (!result && facts.content_objects >= 0)
 		result = backup_restore_objects(directory, content, &facts, skipped, error);
+	else if (!result)
+		result = make_content_directory(content, error);
 	if (!result)
 		result = restore_store(store, path, &chain, live, &facts, error);
 	if (!result)

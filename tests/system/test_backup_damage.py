@@ -136,6 +136,20 @@ def test_a_right_object_in_place_is_better_than_a_damaged_one(start, tmp_path):
     assert told["valid"] and told["skipped_count"] == 0
 
 
+def test_a_backup_without_content_is_restored_and_its_objects_are_named(start, tmp_path):
+    """They are copied into the content store afterwards: the restore makes its directory."""
+    series = Series(start, tmp_path / "series")
+    series.register(1, 1)
+    backup = series.back_up("--no-content")["directory"]
+    name = stored(series.service, b"\1" * 30000)
+    copy = empty_copy(tmp_path)
+    done, told = restored(copy, backup)
+    assert done.returncode == 1 and told["valid"] is False, (done.stderr, told)
+    assert [problem for problem in told["problems"] if name in problem] and told["next"]
+    put(copy, name, b"\1" * 30000)
+    assert json.loads(run("store", "check", "--json", *copy.chosen()).stdout)["problem_count"] == 0
+
+
 # ---- objects that were missing when the backup was made ----
 
 @pytest.mark.parametrize("kind", ["series", "single"])
