@@ -135,6 +135,50 @@ def use(container, name, place):
             words)
 
 
+# Where the user 900 may write in the image: directories of everybody and of the package, which are read-only in use
+# unless a volume is there.
+SHARED = {"/tmp", "/var/tmp", "/run/lock", "/var/lib/constancia", "/var/backups/constancia"}
+
+
+def writable(root):
+    """Returns the files that the user 900 could write to, or that belong to that user, but for its volume."""
+    found = []
+    for path in pathlib.Path(root).rglob("*"):
+        name = "/" + str(path.relative_to(root))
+        if not path.is_symlink() and name not in SHARED and not name.startswith(("/dev/", "/proc/", "/sys/")):
+            status = path.lstat()
+            if status.st_mode & 0o002 or status.st_uid == 900 or (status.st_gid == 900 and status.st_mode & 0o020):
+                found.append(name)
+    return found
+
+
+LEFTOVERS = ("etc/constancia/*.pem", "etc/ssh/ssh_host_*", "root/.*history", "etc/apt/auth.conf*", "etc/ssl/private/*",
+             "src", "out", "tmp/*", "var/lib/constancia/*")
+
+
+def same_text(*paths):
+    """Returns whether the files exist, are not empty, and have the same text."""
+    texts = {path.read_text(errors="replace").strip() if path.is_file() else "" for path in paths}
+    return len(texts) == 1 and texts != {""}
+
+
+def judge_contents(root):
+    """What the build leaves in the layers: nothing of this machine, nothing to write to, no identity."""
+    place = pathlib.Path(root)
+    words = writable(root)
+    verdict(not words, "nothing in the image can be written to by its user, but for such directories", words)
+    kept = [name for name in ("/etc/hostname", "/etc/resolv.conf") if same_text(pathlib.Path(name), place / name[1:])]
+    verdict(not kept, "no name and no resolver of the machine that built it", kept)
+    machine = place / "etc/machine-id"
+    verdict(not machine.exists() or machine.read_text().strip() in ("", "uninitialized"), "no machine has its identity",
+            machine)
+    secrets = [str(path) for pattern in LEFTOVERS for path in place.glob(pattern)
+               if not path.is_dir() or any(path.iterdir())]
+    verdict(not secrets, "no keys, credentials and sources are left in it", secrets)
+    sources = "".join(path.read_text() for path in place.glob("etc/apt/sources.list.d/*"))
+    verdict("@" not in sources, "no credentials of a mirror are in its package sources", sources)
+
+
 def settings(**more):
     lines = ["[tsa]", "url = embedded:", "[seal]", "interval = 1s", "[evidence]", "interval = 1s",
              *more.get("store", [])]
@@ -154,6 +198,7 @@ def used(root, name, text):
 
 def main():
     root = sys.argv[1]
+    judge_contents(root)
     place = pathlib.Path(tempfile.mkdtemp(prefix="constancia-"))
     container = Container(root, place, settings())
     for program in ("pg_dump", "pg_restore", "curl"):
