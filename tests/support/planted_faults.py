@@ -581,7 +581,7 @@ BACKUPS = {
         "no leftover of an interrupted backup is listed: a kill during a backup", SQLITE),
     "copy-mark": Fault(
         "A restored store is not marked as a read-only copy.",
-        {"admin/backup.c": [
+        {"admin/backup_restore.c": [
             ("copy_mark(live ? NULL : reason, clock_now_us(), text);",
              "copy_mark(live || *reason ? NULL : reason, clock_now_us(), text);"),
         ]},
