@@ -84,7 +84,7 @@ def judge_first_installation(root, package):
     enabled = list(root.path("/etc/systemd").rglob("constancia*"))
     verdict(not enabled, "the unit is not enabled", enabled)
     shipped = hashlib.sha256(root.path(CONFIG).read_bytes()).hexdigest()
-    verdict(shipped == SHIPPED, "the settings file is the one of every version, so that no upgrade asks about it", shipped)
+    verdict(shipped == SHIPPED, "the settings file is that of every version, so no upgrade asks about it", shipped)
     code, words = root.run("constancia", "config", "check", user="constancia:constancia")
     verdict(code == 1 and "tsa.url" in words, "what the operator has to set is named", words)
     code, words = root.run("constancia", "account", "list", user="nobody:nogroup")

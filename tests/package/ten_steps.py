@@ -80,7 +80,8 @@ is_up() {
 }
 for attempt in $(seq 120); do if is_up; then break; fi; sleep 1; done
 is_up
-curl -s http://127.0.0.1:9090/api/v1/rules | jq -e '[.data.groups[].rules[] | select(.type == "alerting")] | length > 30'
+curl -s http://127.0.0.1:9090/api/v1/rules |
+    jq -e '[.data.groups[].rules[] | select(.type == "alerting")] | length > 30'
 curl -s http://127.0.0.1:9090/api/v1/alertmanagers | jq -e '.data.activeAlertmanagers | length == 1'
 """
 FAILED_UNITS = """for unit in $(systemctl list-units --failed --plain --no-legend | cut -d" " -f1); do
@@ -102,7 +103,8 @@ class Operator:
         machine.link(world.name, f"{OUTSIDE}/24", f"{HERE}/24")
         world.start()
         with open(machine.path("/etc/hosts"), "a", encoding="utf-8") as hosts:
-            hosts.write(f"127.0.0.1 localhost\n127.0.1.1 {os.uname().nodename}\n{HERE} register.example.org\n{OUTSIDE} {outside.HOST}\n")
+            hosts.write(f"127.0.0.1 localhost\n127.0.1.1 {os.uname().nodename}\n{HERE} register.example.org\n"
+                        f"{OUTSIDE} {outside.HOST}\n")
         shutil.copy(world.directory / "web.pem", machine.path("/usr/local/share/ca-certificates/known.crt"))
         machine.shell("update-ca-certificates")
         shutil.copy(self.package, machine.path("/root"))
