@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills a busy service at random moments, round after round, and holds it to what it said.
 
-    torture.py [--rounds N] [--seed N] [--clients N] [--keep] [--small]
+    torture.py [--rounds N] [--seed N] [--clients N] [--answers N] [--keep] [--small]
                [--fault NAME]
 
 What a client received (201 or 200) is kept on the client's side. After every restart: each of these
@@ -158,7 +158,7 @@ class Looker(Worker):
 class Torture:
     def __init__(self, options, data):
         self.random = random.Random(options.seed)
-        self.clients = options.clients
+        self.clients, self.answers = options.clients, options.answers
         self.service = Service(data, {"seal.interval": "1s"}, binary=program_with(options.fault),
                                environment=shaking.environment(shaking.build(options.directory)))
         self.fault = options.fault
@@ -190,6 +190,11 @@ class Torture:
             self.chains.append(Chain(name, account, modality, mode, key["key"]))
             self.weights.append(weight)
 
+    def is_over(self, workers):
+        """Whether the round has had its answers, or one of them is wrong. On a busy machine they take longer."""
+        return sum(worker.answers for worker in workers) >= self.answers or \
+            any(worker.error for worker in workers) or not all(worker.is_alive() for worker in workers)
+
     def run_round(self):
         self.stopping = False
         workers = [kind(self, i, self.random.getrandbits(64))
@@ -197,6 +202,8 @@ class Torture:
         for worker in workers:
             worker.start()
         time.sleep(self.random.uniform(0.02, 0.7))
+        while not self.is_over(workers):
+            time.sleep(0.05)
         self.service.kill()
         self.stopping = True
         for worker in workers:
@@ -342,6 +349,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--answers", type=int, default=0, help="that a round has at least (0)")
     parser.add_argument("--keep", action="store_true", help="leave the data directory")
     parser.add_argument("--small", action="store_true",
                         help="sizes that a planted fault is searched for with")
