@@ -14,7 +14,7 @@ import pytest
 import stores
 from client import Service, run
 from test_backup_misuse import empty_copy
-from test_backup_series import Series, flip, names, objects
+from test_backup_series import Series, flip, names, objects, on_sqlite
 
 pytestmark = pytest.mark.both_stores
 
@@ -56,6 +56,7 @@ def spoil(path, damage):
         path.unlink()
 
 
+@on_sqlite  # objects are the same beside each store
 # ---- damage in the backup ----
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
@@ -102,6 +103,7 @@ def test_the_check_names_what_a_restore_skipped(start, tmp_path):
     assert f"object {name} is missing" in done.stdout
 
 
+@on_sqlite  # objects are the same beside each store
 @pytest.mark.parametrize("damage", ["digest", "name", "line", "cut"])
 def test_a_damaged_list_is_refused_and_can_be_skipped(start, tmp_path, damage):
     series = Series(start, tmp_path / "series")
