@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import program
+from client import free_port
 
 pytestmark = pytest.mark.sqlite
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -103,7 +104,8 @@ def test_the_settings_are_read_below_sysconfdir():
 
 def test_the_examples_of_settings_are_good(installed, tmp_path):
     example = installed / "share/doc/constancia/examples/constancia.conf"
-    settings = ["--config", str(example), "--data", str(tmp_path)]
+    ports = {f"service.{name}": f"127.0.0.1:{free_port()}" for name in ("listen", "admin_listen")}
+    settings = ["--config", str(example), "--data", str(tmp_path), *program.flags(ports)]
     missing = subprocess.run([str(BINARY), "config", "check", *settings], capture_output=True, text=True,
                              check=False, timeout=60, env=ENVIRONMENT)
     assert missing.returncode == 1 and "tsa.url" in missing.stderr, "an operator has to say something"

@@ -15,10 +15,10 @@ import time
 
 import pytest
 
-from client import BINARY
+from client import BINARY, free_port
 from pki import MODULE, Pki, openssl, token_environment
 from postgres import ROLE, Cluster, literal
-from program import clean_environment, eventually, run
+from program import clean_environment, eventually, flags, run
 
 SECRET = "a secret: with # ; and = signs"
 TOPICS = ["public-url", "name", "store", "content", "tsa-url", "seal-key", "publish", "mail", "backups",
@@ -56,7 +56,9 @@ class Setup:
         return json.loads(done.stdout)
 
     def check(self):
-        return run([BINARY, "config", "check", "--config", self.path])
+        """With ports of its own, since a service of this machine may have those that setup writes."""
+        ports = {"service.listen": f"127.0.0.1:{free_port()}", "service.admin_listen": f"127.0.0.1:{free_port()}"}
+        return run([BINARY, "config", "check", "--config", self.path, *flags(ports)])
 
     def mode(self, name):
         return stat.S_IMODE((self.directory / name).stat().st_mode)

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from client import BINARY
+from client import BINARY, free_port
 from pki import PASSPHRASE, Pki, openssl, passphrase_file, token_environment
 from program import DevService, flags, run
 
@@ -48,7 +48,8 @@ class Service(DevService):
 def assert_accepted(pki, tmp_path, key, chain, environment=None, **more):
     settings = {"signer.key": key, "signer.chain": chain, "service.data_dir": tmp_path / "data",
                 "tsa.url": "http://127.0.0.1:9/", "tsa.roots": pki.root, "tsa.allow_networks": "127.0.0.0/8", **more}
-    done = run([BINARY, "config", "check", *flags(settings)], environment)
+    ports = {"service.listen": f"127.0.0.1:{free_port()}", "service.admin_listen": f"127.0.0.1:{free_port()}"}
+    done = run([BINARY, "config", "check", *flags({**settings, **ports})], environment)
     assert done.returncode == 0, done.stderr
     del settings["service.data_dir"]
     service = Service(tmp_path / "data", tmp_path / "log", settings, environment=environment)
