@@ -111,7 +111,7 @@ static void register_batch(struct store *store, const struct holder *first, size
 	};
 	check(store_register_batch(store, 0, &given, &error), &error);
 	for (size_t i = 0; i < batch; i++)
-		check(items[i].result, &items[i].error);
+		check(items[i].result, items[i].error);
 	check(store_maintain(store, &error), &error);
 }
 

@@ -203,7 +203,8 @@ static void take_outcome(const struct registration *outcome, struct refusal *ref
                          struct event_tried *ret, struct buf *answer)
 {
 	refusal->code = outcome->result;
-	refusal->why = outcome->error;
+	if (outcome->result)
+		registration_get_error(outcome, &refusal->why);
 	ret->unknown = error_http_status(outcome->result) == 503;
 	if (outcome->result == ERR_CONFLICT)
 		memcpy(refusal->original_id, outcome->original_id, ID_SIZE);

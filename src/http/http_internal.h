@@ -162,7 +162,19 @@ void writer_discard(struct http_server *server, struct content_writer *writer,
 void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX],
                     struct upload_space *space);
 
+/* ---- registration_route.c ---- */
 void upload_free(struct upload *upload); /* NULL-safe */
+/* Initializes a registration by the key. Its output and what it refers to are in the arena.
+ * `content_size` is ignored for a digest. */
+void registration_init(const struct key_identity *key, const struct declaration *declaration,
+                       size_t content_size, struct arena *arena, struct registration *ret);
+/* Returns whether certainly no event refers to the content stored for this registration. If the
+ * outcome is unknown, the object is kept, and the sweep decides later. */
+bool registration_has_unused_content(const struct registration *registration) MUST_CHECK;
+
+/* ---- batch_route.c ---- */
+/* Deletes stored content without an event, and frees the batch of the exchange. */
+void batch_release(struct exchange *exchange);
 
 /* ---- verification_upload.c ---- */
 /* Returns the maximum size of a file for verification in bytes; 0: verification is not

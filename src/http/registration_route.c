@@ -10,7 +10,7 @@
 #include "service/read_only.h"
 
 #define FORM_SLACK ((size_t)64 * 1024)     /* size of a form in addition to the file */
-#define RECORD_RESERVE ((size_t)16 * 1024) /* memory for an event record and the answer */
+#define RECORD_RESERVE ((size_t)16 * 1024) /* memory for an event and the answer */
 
 /* A field of the form is an index of event_texts, or one of these. */
 #define FIELD_FILE EVENT_TEXTS_MAX
@@ -228,27 +228,34 @@ static void done(struct pending_registration *pending)
 	loop_return(pending->context);
 }
 
+void registration_init(const struct key_identity *key, const struct declaration *declaration,
+                       size_t content_size, struct arena *arena, struct registration *ret)
+{
+	assert(key->account > 0 && key->chain / 2 == key->channel);
+	assert(key->chain % 2 == (key->mode == MODE_TEST));
+	bool content = declaration->modality == MODALITY_CONTENT;
+	ret->account = key->account;
+	ret->channel = key->channel;
+	ret->chain = key->chain;
+	ret->key = key->key;
+	ret->declaration = *declaration;
+	ret->content = (struct slice){"", 0};
+	ret->content_object = NULL;
+	ret->file_name = NULL;
+	ret->content_bytes = content ? (int64_t)content_size : -1;
+	ret->result = 0;
+	ret->replayed = false;
+	ret->event = NULL;
+	ret->arena = arena;
+	ret->error = NULL;
+}
+
 static void fill(struct exchange *exchange, const struct declaration *declaration)
 {
-	struct registration *registration = &exchange->pending.registration;
-	const struct key_identity *key = &exchange->key;
-	assert(exchange->key_known && key->account > 0 && key->chain / 2 == key->channel);
-	assert(key->chain % 2 == (key->mode == MODE_TEST));
 	size_t size = exchange->upload ? exchange->upload->file_size : exchange->canonical.size;
-	registration->account = key->account;
-	registration->channel = key->channel;
-	registration->chain = key->chain;
-	registration->key = key->key;
-	registration->declaration = *declaration;
-	registration->content = (struct slice){"", 0};
-	registration->content_object = NULL;
-	registration->file_name = NULL;
-	registration->content_bytes = declaration->modality == MODALITY_CONTENT ? (int64_t)size : -1;
-	registration->result = 0;
-	registration->replayed = false;
-	registration->event = NULL;
-	registration->arena = &exchange->arena;
-	error_clear(&registration->error);
+	assert(exchange->key_known);
+	registration_init(&exchange->key, declaration, size, &exchange->arena,
+	                  &exchange->pending.registration);
 	exchange->pending.done = done;
 	exchange->pending.context = exchange;
 }
@@ -256,8 +263,7 @@ static void fill(struct exchange *exchange, const struct declaration *declaratio
 /* Completes with an error without a registration. */
 static void fail(struct exchange *exchange, int result)
 {
-	exchange->pending.registration.result = result;
-	exchange->pending.registration.error = exchange->error;
+	registration_refuse(&exchange->pending.registration, result, &exchange->error);
 	loop_return(exchange);
 }
 
@@ -380,21 +386,13 @@ static int body_declaration(struct exchange *exchange, struct arena *scratch,
 	return result;
 }
 
-/* Returns the memory for the event record in the arena and the answer. The record of a repeated
- * event also contains the inline content. */
-static size_t answer_size(const struct declaration *declaration)
-{
-	bool content = declaration->modality == MODALITY_CONTENT;
-	return RECORD_RESERVE + (content ? EVENT_INLINE_MAX : 0);
-}
-
 /* Prepares the registration of a checked declaration. */
 static int admit(struct exchange *exchange, const struct declaration *declaration,
                  struct error *error)
 {
 	int result = guard_forced_error(exchange, error);
 	if (!result)
-		result = memory_reserve_answer(exchange, answer_size(declaration), error);
+		result = memory_reserve_answer(exchange, RECORD_RESERVE, error);
 	if (!result)
 		fill(exchange, declaration);
 	return result;
@@ -506,9 +504,7 @@ static bool finish(struct exchange *exchange)
 
 /* ---- the outcome ---- */
 
-/* Returns whether certainly no event refers to the content stored for this request. If the outcome
- * is unknown, the object is kept, and the sweep decides later. */
-static bool is_content_unused(const struct registration *registration)
+bool registration_has_unused_content(const struct registration *registration)
 {
 	switch (registration->result) {
 	case OK: return registration->replayed;
@@ -529,7 +525,8 @@ static bool is_content_unused(const struct registration *registration)
 /* Deletes uploaded content without an event. */
 static void discard_content(struct exchange *exchange)
 {
-	if (exchange->content_stored && is_content_unused(&exchange->pending.registration)) {
+	if (exchange->content_stored &&
+	    registration_has_unused_content(&exchange->pending.registration)) {
 		exchange->content_stored = false;
 		object_discard(exchange->server, exchange->content_object, &exchange->space);
 	}
@@ -547,7 +544,7 @@ static void resumed(struct exchange *exchange)
 	struct registration *registration = &exchange->pending.registration;
 	discard_content(exchange);
 	if (registration->result) {
-		exchange->error = registration->error;
+		registration_get_error(registration, &exchange->error);
 		if (registration->result == ERR_CONFLICT)
 			exchange->original_id = registration->original_id;
 		answer_error(exchange, registration->result);

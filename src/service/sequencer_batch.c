@@ -23,10 +23,9 @@ static void give_failure(struct registration **items, size_t count, int result,
                          const struct error *error)
 {
 	for (size_t i = 0; i < count; i++) {
-		items[i]->result = error_http_status(result) == 503 ? result : ERR_UNAVAILABLE;
-		assert(items[i]->result < 0); /* nothing of it is acknowledged */
-		items[i]->error = *error;
-		items[i]->error.code = items[i]->result;
+		/* nothing of it is acknowledged */
+		registration_refuse(items[i], error_http_status(result) == 503 ? result : ERR_UNAVAILABLE,
+		                    error);
 	}
 }
 

@@ -138,11 +138,16 @@ struct registration {
 	int result; /* OK or an ERR_* of the API */
 	bool replayed;
 	bool chain_is_ahead; /* ERR_CLOCK: of a clock that was accepted */
-	struct error error;
+	struct error *error;       /* in `arena`, of a result that is not OK; NULL: general message */
 	char original_id[ID_SIZE]; /* ERR_CONFLICT: the event that already has client_ref */
 	struct event *event;       /* in `arena`, when result is OK */
 	struct arena *arena;       /* of the request; receives the output */
 };
+/* Sets the result of a registration that is not executed, with a copy of the error. */
+void registration_refuse(struct registration *registration, int result, const struct error *error);
+/* Copies the error of a registration whose result is not OK. */
+void registration_get_error(const struct registration *registration, struct error *ret);
+
 struct registration_batch {
 	struct registration **items;
 	size_t count;

@@ -70,10 +70,11 @@ int store_save_account(struct db_connection *connection, const struct ledger_acc
 int store_settle(struct db_connection *connection, int64_t account, int64_t count,
                  struct error *error) MUST_CHECK;
 
-/* Reads a complete event with its current status and timestamp into the arena. */
+/* Reads an event with its current status and timestamp into the arena, and its inline content if
+ * `with_content`. */
 int store_read_event(struct db_connection *connection, int64_t account, int64_t chain,
-                     int64_t sequence, struct arena *arena, struct event *ret, struct error *error)
-	MUST_CHECK;
+                     int64_t sequence, bool with_content, struct arena *arena, struct event *ret,
+                     struct error *error) MUST_CHECK;
 
 /* Returns a digest from a blob column of 32 bytes; all zeros when the size is wrong. */
 static inline struct sha256 store_sha256(struct slice blob)

@@ -203,7 +203,7 @@ TEST_CASE_ON(a_channel_beyond_the_last_takes_no_events, struct fixture *fixture)
 	renumber(fixture, CHANNEL_MAX + 1);
 	for (int i = 0; i < 2; i++) {
 		struct registration item = submit(fixture, MODE_LIVE, "a");
-		error = item.error;
+		registration_get_error(&item, &error);
 		expect_full(item.result, "4194303");
 	}
 	assert_int_equal(balance_of(fixture), CREDITS);
@@ -222,7 +222,7 @@ static void a_full_chain_takes_no_events(struct fixture *fixture, enum mode mode
 	assert_int_equal(last.event->sequence, EVENT_SEQUENCE_MAX);
 	for (int i = 0; i < 2; i++) {
 		struct registration beyond = submit(fixture, mode, "c");
-		error = beyond.error;
+		registration_get_error(&beyond, &error);
 		expect_full(beyond.result, "1099511627775");
 	}
 	struct registration again = submit(fixture, mode, "b");

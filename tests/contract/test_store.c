@@ -169,7 +169,7 @@ TEST_CASE_ON(replays_and_conflicts_across_batches, struct fixture *fixture)
 	assert_int_equal(again[0].event->received_at_us, NOW);
 	assert_int_equal(again[1].result, ERR_CONFLICT);
 	assert_string_equal(again[1].original_id, first.event->event_id);
-	assert_non_null(strstr(again[1].error.english, first.event->event_id));
+	assert_non_null(strstr(again[1].error->english, first.event->event_id));
 	assert_int_equal(again[4].result, ERR_CONFLICT);
 	assert_string_equal(again[4].original_id, again[2].event->event_id);
 	assert_false(again[2].replayed);

@@ -282,7 +282,8 @@ static int keep(struct arena *arena, struct event *event)
 }
 
 int store_read_event(struct db_connection *connection, int64_t account, int64_t chain,
-                     int64_t sequence, struct arena *arena, struct event *ret, struct error *error)
+                     int64_t sequence, bool with_content, struct arena *arena, struct event *ret,
+                     struct error *error)
 {
 	struct event event = {0};
 	int result = get_channel_of_chain(connection, account, chain, &event, error);
@@ -290,11 +291,13 @@ int store_read_event(struct db_connection *connection, int64_t account, int64_t 
 		return result;
 	if (sequence < 1 || sequence > EVENT_SEQUENCE_MAX)
 		return ERR_NOT_FOUND;
-	struct db_query *query = db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content", ""));
+	struct db_query *query =
+		db_query(connection, with_content ? READ_EVENTS(READ_EVENT_COLUMNS ", content", "")
+	                                      : READ_EVENTS(READ_EVENT_COLUMNS, ""));
 	db_bind(query, account, event_number(chain, sequence), event_number(chain, sequence), 1);
 	bool found = db_step(query);
 	if (found) {
-		read_event_row(query, true, &event);
+		read_event_row(query, with_content, &event);
 		result = keep(arena, &event);
 	}
 	int ended = db_end(query, error);
@@ -320,7 +323,7 @@ int store_get_event(struct store *store, int64_t account, int64_t chain, int64_t
 	struct db_connection *reader = db_take_reader(store->db);
 	int result = db_begin(reader, error);
 	if (!result)
-		result = store_read_event(reader, account, chain, sequence, arena, ret, error);
+		result = store_read_event(reader, account, chain, sequence, true, arena, ret, error);
 	db_give(reader);
 	return result;
 }

@@ -35,6 +35,40 @@ void batch_item_event(const struct batch_item *item, struct event *event)
 	store_copy_id(event->channel_id, slice_of(request->chain->channel_id));
 }
 
+/* Returns an empty error in the arena of the registration. NULL: no memory for a message. */
+static struct error *hold_error(struct registration *registration)
+{
+	if (!registration->error) /* a retried batch uses it again */
+		registration->error = arena_alloc(registration->arena, sizeof *registration->error);
+	error_clear(registration->error);
+	return registration->error;
+}
+
+void registration_refuse(struct registration *registration, int result, const struct error *error)
+{
+	assert(result);
+	registration->result = result;
+	if (hold_error(registration))
+		*registration->error = *error;
+	if (registration->error)
+		registration->error->code = result;
+}
+
+void registration_get_error(const struct registration *registration, struct error *ret)
+{
+	assert(registration->result);
+	error_clear(ret);
+	ret->code = registration->result;
+	if (registration->error)
+		*ret = *registration->error;
+}
+
+static void wait_for(struct registration *registration, int seconds)
+{
+	if (registration->error)
+		registration->error->retry_after_seconds = seconds;
+}
+
 static int test_quota_wait_seconds(int64_t now_us)
 {
 	return (int)((time_next_day(now_us) - now_us) / US_PER_SECOND + 1);
@@ -60,7 +94,7 @@ static void give_conflict(const struct ledger_request *request, struct registrat
 {
 	const struct ledger_chain *chain = request->chain;
 	event_id_make(chain->channel_id, chain->mode, request->original, given->original_id);
-	error_set(&given->error, ERR_CONFLICT, MSG_REGISTER_CONFLICT, given->original_id, NULL);
+	error_set(given->error, ERR_CONFLICT, MSG_REGISTER_CONFLICT, given->original_id, NULL);
 }
 
 static void give_full(const struct ledger_request *request, struct registration *given)
@@ -68,7 +102,7 @@ static void give_full(const struct ledger_request *request, struct registration 
 	bool beyond = request->chain->chain > CHAIN_MAX;
 	char most[24];
 	snprintf(most, sizeof most, "%" PRId64, beyond ? CHANNEL_MAX : EVENT_SEQUENCE_MAX);
-	error_set(&given->error, ERR_FULL,
+	error_set(given->error, ERR_FULL,
 	          beyond ? MSG_REGISTER_CHANNEL_BEYOND : MSG_REGISTER_CHAIN_FULL, most, NULL);
 }
 
@@ -79,7 +113,7 @@ static void give_beyond_stored(const struct ledger_account *account,
 	snprintf(stored, sizeof stored, "%" PRId64, account->stored_bytes);
 	snprintf(most, sizeof most, "%" PRId64, account->stored_max);
 	snprintf(more, sizeof more, "%" PRId64, request->content_bytes);
-	error_set(&given->error, ERR_FULL, MSG_REGISTER_STORED_FULL, stored, most, more, NULL);
+	error_set(given->error, ERR_FULL, MSG_REGISTER_STORED_FULL, stored, most, more, NULL);
 }
 
 static int give_outcome(struct batch *batch, const struct ledger_account *account,
@@ -92,10 +126,10 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 	given->result = request->result;
 	given->replayed = request->replayed;
 	given->chain_is_ahead = request->result == ERR_CLOCK && !ledger_clock_is_refused(&batch->clock);
-	error_clear(&given->error);
-	given->error.code = request->result;
+	if (request->result && hold_error(given))
+		given->error->code = request->result;
 	if (request->result == ERR_TEST_QUOTA)
-		given->error.retry_after_seconds = test_quota_wait_seconds(batch->clock.now_us);
+		wait_for(given, test_quota_wait_seconds(batch->clock.now_us));
 	if (request->result == ERR_CONFLICT)
 		give_conflict(request, given);
 	if (request->result == ERR_FULL && request->beyond_stored)
@@ -103,10 +137,11 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 	else if (request->result == ERR_FULL)
 		give_full(request, given);
 	if (request->result == ERR_CLOCK)
-		given->error.retry_after_seconds = clock_wait_seconds(batch, request->chain);
+		wait_for(given, clock_wait_seconds(batch, request->chain));
 	if (request->result)
 		return OK;
-	given->event = arena_alloc(given->arena, sizeof *given->event);
+	if (!given->event) /* a retried batch uses it again */
+		given->event = arena_alloc(given->arena, sizeof *given->event);
 	if (!given->event)
 		return ERR_NO_MEMORY;
 	if (!request->replayed) {
@@ -114,7 +149,7 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		return OK;
 	}
 	return store_read_event(batch->connection, account->account, given->chain, request->original,
-	                        given->arena, given->event, error);
+	                        false, given->arena, given->event, error);
 }
 
 /* ---- a batch ---- */
