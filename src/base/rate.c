@@ -143,13 +143,24 @@ static bool has_token(const struct rate_bucket *of, const struct bucket *bucket)
 	return bucket->parts >= token_of(of);
 }
 
+/* A debt is at most what the bucket gains in RATE_DEBT_SECONDS. */
+static void subtract(const struct rate_bucket *of, struct bucket *bucket, int64_t tokens)
+{
+	int64_t least = -RATE_DEBT_SECONDS * US_PER_SECOND * rate_of(of);
+	int64_t taken = tokens * token_of(of);
+	bucket->parts = bucket->parts - taken > least ? bucket->parts - taken : least;
+}
+
 static struct rate_state state_of(const struct rate_bucket *of, const struct bucket *bucket,
                                   bool allowed)
 {
 	int64_t token = token_of(of), full = capacity_of(of) * token;
 	int64_t per_second = rate_of(of) * US_PER_SECOND;
 	struct rate_state state = {
-		.allowed = allowed, .limit = capacity_of(of), .remaining = bucket->parts / token};
+		.allowed = allowed,
+		.limit = capacity_of(of),
+		.remaining = bucket->parts > 0 ? bucket->parts / token : 0,
+	};
 	state.reset_seconds = (full - bucket->parts + per_second - 1) / per_second;
 	state.retry_after_seconds = allowed ? 0 : (token - bucket->parts + per_second - 1) / per_second;
 	return state;
@@ -164,7 +175,7 @@ static struct rate_state take(struct rate_limiter *limiter, const struct rate_bu
 	struct bucket *bucket = refill(limiter, of, now_us, NULL);
 	bool allowed = has_token(of, bucket);
 	if (allowed)
-		bucket->parts -= tokens * token_of(of);
+		subtract(of, bucket, tokens);
 	struct rate_state state = state_of(of, bucket, allowed);
 	unlock(limiter, stripe);
 	return state;
@@ -197,9 +208,10 @@ static bool shared_is_nearer(const struct rate_state *own, const struct rate_sta
 	return shared->retry_after_seconds > own->retry_after_seconds;
 }
 
-struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate_bucket *own,
-                                 const struct rate_bucket *shared, int64_t now_us,
-                                 bool *ret_is_shared)
+/* Takes `tokens` from each bucket. With `may_owe` they may be left with a debt. */
+static struct rate_state take_both(struct rate_limiter *limiter, const struct rate_bucket *own,
+                                   const struct rate_bucket *shared, int64_t tokens, bool may_owe,
+                                   int64_t now_us, bool *ret_is_shared)
 {
 	size_t first = stripe_of(limiter, own->id), second = stripe_of(limiter, shared->id);
 	size_t low = first < second ? first : second, high = first < second ? second : first;
@@ -208,10 +220,11 @@ struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate
 		lock(limiter, high);
 	struct bucket *one = refill(limiter, own, now_us, NULL);
 	struct bucket *other = refill(limiter, shared, now_us, one);
-	bool own_has = has_token(own, one), shared_has = has_token(shared, other);
+	bool own_has = may_owe || has_token(own, one);
+	bool shared_has = may_owe || has_token(shared, other);
 	if (own_has && shared_has) {
-		one->parts -= token_of(own);
-		other->parts -= token_of(shared);
+		subtract(own, one, tokens);
+		subtract(shared, other, tokens);
 	}
 	const struct rate_state of_own = state_of(own, one, own_has);
 	const struct rate_state of_shared = state_of(shared, other, shared_has);
@@ -220,6 +233,20 @@ struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate
 	unlock(limiter, low);
 	*ret_is_shared = shared_is_nearer(&of_own, &of_shared);
 	return *ret_is_shared ? of_shared : of_own;
+}
+
+struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate_bucket *own,
+                                 const struct rate_bucket *shared, int64_t now_us,
+                                 bool *ret_is_shared)
+{
+	return take_both(limiter, own, shared, 1, false, now_us, ret_is_shared);
+}
+
+struct rate_state rate_charge_both(struct rate_limiter *limiter, const struct rate_bucket *own,
+                                   const struct rate_bucket *shared, int64_t tokens, int64_t now_us,
+                                   bool *ret_is_shared)
+{
+	return take_both(limiter, own, shared, tokens, true, now_us, ret_is_shared);
 }
 
 void rate_return(struct rate_limiter *limiter, uint64_t id, int64_t capacity)

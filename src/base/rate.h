@@ -48,6 +48,13 @@ struct rate_state rate_check(struct rate_limiter *limiter, const struct rate_buc
 struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate_bucket *own,
                                  const struct rate_bucket *shared, int64_t now_us,
                                  bool *ret_is_shared);
+/* Takes `tokens` (at least 0) from each bucket, for work whose amount is known only afterwards. A
+ * bucket without enough tokens gets a debt, which it first regains: at most what it gains in
+ * RATE_DEBT_SECONDS. Returns the state as rate_take_both; `allowed` is true. */
+#define RATE_DEBT_SECONDS 60
+struct rate_state rate_charge_both(struct rate_limiter *limiter, const struct rate_bucket *own,
+                                   const struct rate_bucket *shared, int64_t tokens, int64_t now_us,
+                                   bool *ret_is_shared);
 /* Returns a token to a bucket of rate_take with this capacity, if the bucket is still in the
  * table. */
 void rate_return(struct rate_limiter *limiter, uint64_t id, int64_t capacity);

@@ -142,6 +142,35 @@ TEST_CASE(test_both)
 	rate_limiter_free(limiter);
 }
 
+/* What is charged afterwards may exceed the tokens left, and is regained before the next one. */
+TEST_CASE(test_debt)
+{
+	struct rate_limiter *limiter = rate_limiter_create(64);
+	const struct rate_bucket own = {1, 10, 40, 1}, shared = {2, 20, 80, 1};
+	int64_t now = 1000 * US_PER_SECOND;
+	bool is_shared;
+	struct rate_state rate = rate_charge_both(limiter, &own, &shared, 0, now, &is_shared);
+	assert_int_equal(rate.remaining, 40);
+	rate = rate_charge_both(limiter, &own, &shared, 100, now, &is_shared);
+	assert_true(rate.allowed && !is_shared);
+	assert_int_equal(rate.limit, 40);
+	assert_int_equal(rate.remaining, 0);
+	assert_int_equal(rate.reset_seconds, 10);
+	rate = rate_take_both(limiter, &own, &shared, now, &is_shared);
+	assert_false(rate.allowed);
+	assert_int_equal(rate.retry_after_seconds, 7); /* 60 owed and one to take, at 10 a second */
+	assert_false(rate_take_of(limiter, &own, now + 6 * US_PER_SECOND).allowed);
+	assert_true(rate_take_of(limiter, &own, now + 61 * US_PER_SECOND / 10).allowed);
+	/* A debt is bounded, whatever is charged. */
+	for (int i = 0; i < 3; i++)
+		rate_charge_both(limiter, &own, &shared, RATE_MAX, now + 7 * US_PER_SECOND, &is_shared);
+	now += (7 + RATE_DEBT_SECONDS) * US_PER_SECOND;
+	assert_false(rate_take_of(limiter, &own, now).allowed);
+	assert_true(rate_take_of(limiter, &own, now + US_PER_SECOND / 10).allowed);
+	assert_false(rate_take_of(limiter, &shared, now).allowed);
+	rate_limiter_free(limiter);
+}
+
 #define THREADS 4
 #define ROUNDS 20000
 
