@@ -9,23 +9,34 @@
 
 #define CLOCK_REFUSES_US (60 * US_PER_SECOND)
 
-int register_submit(struct service *service, struct pending_registration *pending,
-                    struct error *error)
+int register_submit_all(struct service *service, struct pending_registration **pending,
+                        size_t count, size_t *ret_queued, struct error *error)
 {
+	assert(count > 0);
 	struct registrar *registrar = service->registrar;
-	bool live = pending->registration.chain % 2 == MODE_LIVE;
+	const struct registration *first = &pending[0]->registration;
+	bool live = first->chain % 2 == MODE_LIVE;
+	*ret_queued = 0;
 	int result = read_only_refuse(service, error);
 	if (!result && live)
 		result = service_clock_synchronized(service, error);
 	if (result)
 		return result;
 	struct sequencer *sequencer =
-		&registrar->sequencers[(uint64_t)pending->registration.account % registrar->count];
-	if (!sequencer_add(sequencer, pending))
+		&registrar->sequencers[(uint64_t)first->account % registrar->count];
+	*ret_queued = sequencer_add(sequencer, pending, count);
+	if (*ret_queued < count)
 		return error_cause(
 			error, ERR_UNAVAILABLE,
 			"the registration queue is closed or has no capacity left for the account");
 	return OK;
+}
+
+int register_submit(struct service *service, struct pending_registration *pending,
+                    struct error *error)
+{
+	size_t queued;
+	return register_submit_all(service, &pending, 1, &queued, error);
 }
 
 void registrations_begin(struct service *service)

@@ -14,25 +14,35 @@
  * iteration, even if the next iteration has started. */
 #define GATHERED 128
 
-bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending)
+/* Returns whether the waiting registrations are ready as a batch, after `added` more. */
+static bool is_ready(const struct sequencer *sequencer, size_t added)
 {
-	uint64_t account = (uint64_t)pending->registration.account;
+	return added > 1 || sequencer->waiting.length >= sequencer->gathered_max ||
+	       atomic_load(&sequencer->registrar->open_brackets) == 0;
+}
+
+size_t sequencer_add(struct sequencer *sequencer, struct pending_registration **pending,
+                     size_t count)
+{
+	uint64_t account = (uint64_t)pending[0]->registration.account;
+	size_t added = 0;
 	pthread_mutex_lock(&sequencer->mutex);
-	bool refused = sequencer->stopping ||
-	               !fair_queue_has_room(&sequencer->waiting, account, sequencer->queue_max);
 	bool was_due = sequencer->due;
-	assert(!pending->is_waiting);
-	pending->is_waiting = !refused;
-	if (!refused)
-		fair_queue_add(&sequencer->waiting, &pending->turn, account);
-	if (!refused && (sequencer->waiting.length >= sequencer->gathered_max ||
-	                 atomic_load(&sequencer->registrar->open_brackets) == 0))
+	for (; added < count && !sequencer->stopping &&
+	       fair_queue_has_room(&sequencer->waiting, account, sequencer->queue_max);
+	     added++) {
+		assert(!pending[added]->is_waiting &&
+		       (uint64_t)pending[added]->registration.account == account);
+		pending[added]->is_waiting = true;
+		fair_queue_add(&sequencer->waiting, &pending[added]->turn, account);
+	}
+	if (added > 0 && is_ready(sequencer, added))
 		sequencer->due = true;
 	bool becomes_due = !was_due && sequencer->due;
 	pthread_mutex_unlock(&sequencer->mutex);
 	if (becomes_due)
 		pthread_cond_signal(&sequencer->arrived);
-	return !refused;
+	return added;
 }
 
 void sequencer_close_batch(struct sequencer *sequencer)

@@ -51,9 +51,11 @@ struct registrar {
 bool sequencer_start(struct registrar *registrar, unsigned number) MUST_CHECK;
 /* Processes the waiting registrations, rejects new ones and ends the thread. */
 void sequencer_stop(struct sequencer *sequencer);
-/* Adds a registration to the queue. Any thread. Returns false if the queue is closed or has no
- * capacity left for the account. */
-bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending) MUST_CHECK;
+/* Adds registrations of one account to the queue, in order. Any thread. Returns the number of added
+ * ones: fewer than `count` if the queue is closed or has no capacity left for the account. Several
+ * are ready as a batch. */
+size_t sequencer_add(struct sequencer *sequencer, struct pending_registration **pending,
+                     size_t count) MUST_CHECK;
 /* Marks the gathered registrations as a batch, because no more are expected for now. Any thread. */
 void sequencer_close_batch(struct sequencer *sequencer);
 /* Called by the store once it holds the accounts of the batch, whose context is the sequencer

@@ -192,6 +192,11 @@ struct pending_registration {
  * (16,384), or the account has used its share of the queue. */
 int register_submit(struct service *service, struct pending_registration *pending,
                     struct error *error) MUST_CHECK;
+/* Queues several registrations of one account in order, as one batch if the sequencer has capacity.
+ * *ret_queued is the number of queued ones, the first ones of the list. Returns OK if all were
+ * queued, else as register_submit, for the others. */
+int register_submit_all(struct service *service, struct pending_registration **pending,
+                        size_t count, size_t *ret_queued, struct error *error) MUST_CHECK;
 /* Bracket code that may submit several registrations without blocking on them: they are gathered
  * into larger batches. */
 void registrations_begin(struct service *service);

@@ -132,6 +132,7 @@ struct fixture {
 	struct service service;
 	struct pending_registration items[ITEMS_MAX];
 	size_t count;
+	struct arena arena; /* of all errors; used by the sequencer's thread */
 };
 
 static struct fixture *start(bool sharded)
@@ -139,6 +140,7 @@ static struct fixture *start(bool sharded)
 	seen.begun = seen.item_count = seen.done = seen.refused = 0;
 	seen.broken = seen.ahead_us = seen.behind = 0;
 	struct fixture *fixture = calloc(1, sizeof *fixture);
+	arena_init(&fixture->arena, (size_t)64 << 20);
 	fixture->settings.store_sharded = sharded;
 	fixture->settings.seal_clock_bound = US_PER_SECOND;
 	fixture->service.settings = &fixture->settings;
@@ -150,6 +152,7 @@ static void end(struct fixture *fixture)
 {
 	registrar_stop(fixture->service.registrar);
 	assert_int_equal(seen.done, fixture->count);
+	arena_free(&fixture->arena);
 	free(fixture);
 }
 
@@ -160,14 +163,35 @@ static void stop(struct fixture *fixture)
 	end(fixture);
 }
 
-static void submit_to(struct fixture *fixture, int64_t account, int64_t chain)
+static struct pending_registration *prepare(struct fixture *fixture, int64_t account, int64_t chain)
 {
 	struct pending_registration *pending = &fixture->items[fixture->count];
 	pending->registration.account = account;
 	pending->registration.chain = chain;
+	pending->registration.arena = &fixture->arena;
 	pending->registration.declaration.occurred_at_us = (int64_t)fixture->count++;
 	pending->done = note_done;
+	return pending;
+}
+
+static void submit_to(struct fixture *fixture, int64_t account, int64_t chain)
+{
+	struct pending_registration *pending = prepare(fixture, account, chain);
 	assert_int_equal(register_submit(&fixture->service, pending, NULL), OK);
+}
+
+/* Returns the number of queued ones of `count`; the others do not belong to the fixture. */
+static size_t submit_all(struct fixture *fixture, int64_t account, size_t count, int expected)
+{
+	static struct pending_registration *pending[ITEMS_MAX];
+	size_t queued;
+	for (size_t i = 0; i < count; i++)
+		pending[i] = prepare(fixture, account, MODE_TEST);
+	assert_int_equal(register_submit_all(&fixture->service, pending, count, &queued, NULL),
+	                 expected);
+	assert_true(expected ? queued < count : queued == count);
+	fixture->count -= count - queued;
+	return queued;
 }
 
 static void submit(struct fixture *fixture, int64_t account)
@@ -242,6 +266,36 @@ TEST_CASE(what_comes_together_makes_one_batch)
 	submit(fixture, 1);
 	registrations_end(&fixture->service);
 	wait_until(&seen.done, 2 * GATHERED);
+	stop(fixture);
+}
+
+/* Registrations that are submitted together do not wait for those of a polling thread. */
+TEST_CASE(what_is_submitted_together_makes_one_batch)
+{
+	struct fixture *fixture = start(false);
+	registrations_begin(&fixture->service);
+	submit_all(fixture, 1, 100, OK);
+	wait_until(&seen.done, 100);
+	assert_int_equal(seen.begun, 1);
+	registrations_end(&fixture->service);
+	for (size_t i = 0; i < 100; i++)
+		assert_int_equal(seen.items[i], i);
+	stop(fixture);
+}
+
+/* The first ones are queued, in order, and later ones are refused. */
+TEST_CASE(a_full_queue_takes_the_first_of_those_submitted_together)
+{
+	struct fixture *fixture = start(false);
+	close_gate(true);
+	submit(fixture, 1);
+	wait_until(&seen.begun, 1);
+	submit_all(fixture, 1, 5000, OK);
+	size_t queued = submit_all(fixture, 1, 3500, ERR_UNAVAILABLE);
+	assert_int_equal(5000 + queued, QUEUE_MAX / 2);
+	submit(fixture, 2); /* another account has room */
+	close_gate(false);
+	wait_until(&seen.done, fixture->count);
 	stop(fixture);
 }
 
