@@ -29,6 +29,7 @@ struct key_lookup;
 struct route;
 struct operation;
 struct upload;
+struct events_batch;
 struct checked_file;
 struct object_stream;
 struct console_request;
@@ -148,6 +149,7 @@ struct exchange {
 	bool has_read_chunk;             /* a worker has read at least one chunk */
 	int chunk_result;                /* result of the last chunk */
 	struct upload *upload;           /* file upload in progress */
+	struct events_batch *batch;      /* batch of declarations */
 	struct checked_file *checked;    /* file upload for verification */
 	struct console_request *console; /* request for a page of the console, in the arena */
 

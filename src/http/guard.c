@@ -258,9 +258,9 @@ int64_t guard_user_wait(const struct exchange *exchange, const char *user_id)
 	return state.allowed ? 0 : state.retry_after_seconds;
 }
 
-/* Takes a token from the key's bucket and one from the shared bucket of the account's keys of that
- * mode. */
-static bool rate_by_key(struct exchange *exchange)
+/* Returns the key's bucket and the shared bucket of the account's keys of that mode. */
+static void key_buckets(const struct exchange *exchange, struct rate_bucket *ret_own,
+                        struct rate_bucket *ret_shared)
 {
 	const struct settings *settings = exchange->service->settings;
 	const struct key_identity *key = &exchange->key;
@@ -272,13 +272,33 @@ static bool rate_by_key(struct exchange *exchange)
 	int64_t all = live ? account_rate(key->account_rate, key->rate, settings->rate_account, rate)
 	                   : account_rate(0, 0, 0, rate);
 	uint64_t account = mix((uint64_t)key->account);
-	const struct rate_bucket own = {mix(account + (uint64_t)key->key * 2 + 1), rate, rate * burst,
-	                                1};
-	const struct rate_bucket shared = {mix(account ^ (live ? LIVE_KEYS : TEST_KEYS)), all,
+	*ret_own =
+		(struct rate_bucket){mix(account + (uint64_t)key->key * 2 + 1), rate, rate * burst, 1};
+	*ret_shared = (struct rate_bucket){mix(account ^ (live ? LIVE_KEYS : TEST_KEYS)), all,
 	                                   all < RATE_MAX ? all * burst : RATE_MAX * burst, 1};
+}
+
+/* Takes a token from each of these buckets. */
+static bool rate_by_key(struct exchange *exchange)
+{
+	struct rate_bucket own, shared;
+	key_buckets(exchange, &own, &shared);
 	exchange->rate = rate_take_both(exchange->server->limiter, &own, &shared, exchange->started_us,
 	                                &exchange->rate_is_shared);
 	return exchange->rate.allowed;
+}
+
+void guard_charge_items(struct exchange *exchange, size_t count)
+{
+	struct rate_bucket own, shared;
+	int64_t per_token = exchange->service->settings->rate_batch;
+	if (per_token < 1)
+		per_token = 1;
+	int64_t tokens = ((int64_t)count + per_token - 1) / per_token - 1; /* one is already taken */
+	key_buckets(exchange, &own, &shared);
+	exchange->rate =
+		rate_charge_both(exchange->server->limiter, &own, &shared, tokens > 0 ? tokens : 0,
+	                     clock_monotonic_us(), &exchange->rate_is_shared);
 }
 
 /* ---- the key ---- */

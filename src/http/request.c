@@ -43,6 +43,7 @@ void exchange_free(struct exchange *exchange)
 		return;
 	body_release(exchange);
 	upload_free(exchange->upload);
+	batch_release(exchange);
 	upload_space_release(&exchange->space, exchange->server);
 	checked_file_free(exchange->checked);
 	answer_drop_object(exchange);
@@ -113,6 +114,7 @@ static void exchange_reset(struct exchange *exchange)
 {
 	body_release(exchange);
 	upload_free(exchange->upload);
+	batch_release(exchange);
 	upload_space_release(&exchange->space, exchange->server);
 	exchange->upload = NULL;
 	checked_file_free(exchange->checked);
@@ -517,6 +519,7 @@ static void drop_body(struct exchange *exchange)
 {
 	upload_free(exchange->upload);
 	exchange->upload = NULL;
+	batch_release(exchange);
 	checked_file_free(exchange->checked);
 	exchange->checked = NULL;
 	buf_free(&exchange->body);

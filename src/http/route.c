@@ -9,6 +9,7 @@
 
 const struct route public_routes[] = {
 	{"/v1/events", {&operation_list_events, &operation_register}, "GET, HEAD, POST"},
+	{"/v1/events/batch", {NULL, &operation_register_batch}, "POST"},
 	{"/v1/events/{event_id}", {&operation_get_event}, GET_ONLY},
 	{"/v1/events/{event_id}/content", {&operation_get_content}, GET_ONLY},
 	{"/v1/events/{event_id}/evidence-record", {&operation_get_evidence_record}, GET_ONLY},

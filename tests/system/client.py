@@ -131,6 +131,18 @@ def check_error(answer):
         assert record["incident_id"] is None, answer
 
 
+def check_outcome(line):
+    """What every line of the answer to a batch has."""
+    if line["http_status"] < 300:
+        assert set(line) == EVENT | {"http_status"}, line
+        return
+    assert set(line) == ERROR | {"client_ref", "retry_after", "http_status"}, line
+    assert line["http_status"] in STATUSES[line["code"]], line
+    assert (line["retry_after"] is not None) == (line["http_status"] in (429, 503)), line
+    assert (line["event_id"] is not None) == (line["http_status"] == 409), line
+    assert (line["incident_id"] is not None) == (line["http_status"] >= 500), line
+
+
 # Stricter than RFC 3339: what the service sends has one form alone.
 FORMATS = jsonschema.FormatChecker(formats=())
 FORMATS.checks("date-time")(lambda value: not isinstance(value, str) or TIME.fullmatch(value))
@@ -289,6 +301,26 @@ class Client:
         if occurred_at is not None:
             body["occurred_at"] = occurred_at
         return self.post("/v1/events", body, **more)
+
+    def send_batch(self, items, array=False, **more):
+        """POST /v1/events/batch. An item that is bytes is sent as it is."""
+        texts = [item if isinstance(item, bytes) else json.dumps(item, ensure_ascii=False).encode() for item in items]
+        body = b"[" + b",".join(texts) + b"]" if array else b"\n".join(texts)
+        headers = {"Content-Type": "application/json" if array else "application/x-ndjson", **more.pop("headers", {})}
+        return self.post("/v1/events/batch", body, headers=headers, **more)
+
+    def register_batch(self, items, array=False, **more):
+        """The outcomes, one for each item, each judged by its description."""
+        answer = self.send_batch(items, array, **more).expect(200)
+        assert answer.headers.get_content_type() == "application/x-ndjson", answer
+        lines = [json.loads(line) for line in answer.body.splitlines()]
+        assert len(lines) == len(items), answer
+        if self.service.description:
+            schema = {"$ref": "#/components/schemas/BatchOutcome"}
+            for line in lines:
+                self.service.description.validator(schema).validate(line)
+                check_outcome(line)
+        return lines
 
     def register_hash(self, digest, client_ref=None, hash_alg="sha-256", occurred_at=None, **more):
         body = {"client_ref": fresh() if client_ref is None else client_ref, "hash": digest,
