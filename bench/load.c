@@ -3,11 +3,12 @@
  *
  *     bench-load --url http://127.0.0.1:8080/v1/events [--connections N] [--rate N]
  *                [--seconds S | --requests N] [--keys-file FILE] [--payload-bytes N]
- *                [--method POST|GET] [--json]
+ *                [--method POST|GET] [--batch N] [--json]
  *
  * A key of the file (one a line) goes with each request in turn. Every POST has a client_ref and
- * content of its own. In a closed loop each connection sends when it was answered, and latency is
- * from handing a request to the kernel to the end of its answer. With a rate requests are due at
+ * content of its own; with --batch it has N declarations, one a line, and its answer is discarded
+ * unread after the head. In a closed loop each connection sends when it was answered, and latency
+ * is from handing a request to the kernel to the end of its answer. With a rate requests are due at
  * equal distances, whatever became of earlier ones, and latency is from when a request was due: the
  * wait for a free connection is included. SIGTERM ends the run early. */
 #include <errno.h>
@@ -37,6 +38,7 @@ static const char usage[] =
 	"  --keys-file FILE    API keys, one a line; a request takes the next one\n"
 	"  --payload-bytes N   size of a declared payload\n"
 	"  --method POST|GET\n"
+	"  --batch N           declarations of a request, for /v1/events/batch\n"
 	"  --json              one JSON document instead of a line";
 
 #define KEYS_MAX 100000
@@ -46,12 +48,14 @@ static const char usage[] =
 #define ORDER_SIZE 16
 #define STATUS_COUNT 600
 #define PAYLOAD_MAX 262144
+#define BATCH_MAX 1000
 #define STALLED_NS INT64_C(30000000000)
 
 struct request_template {
 	char *text;
 	size_t size;
-	char *reference, *order; /* what differs from request to request; NULL in a GET */
+	/* what differs from request to request, in the first declaration; NULL in a GET */
+	char *reference, *order;
 };
 
 struct connection {
@@ -72,6 +76,8 @@ static unsigned connection_count = 1;
 static uint64_t requests_max = UINT64_MAX;
 static double seconds = 5, rate; /* 0: a closed loop */
 static size_t payload_size = 200;
+static size_t batch;     /* declarations of a request; 0: not a batch */
+static size_t line_size; /* of one of them */
 static bool json;
 
 static char host[256], port[16], path[1024];
@@ -141,10 +147,28 @@ static char *compose_body(size_t *ret_size)
 	return body;
 }
 
+/* Repeats the declaration, one a line. */
+static char *compose_lines(char *body, size_t *size)
+{
+	line_size = *size + 1;
+	char *lines = malloc(line_size * batch);
+	if (!lines)
+		fail("memory");
+	for (size_t i = 0; i < batch; i++) {
+		memcpy(lines + i * line_size, body, *size);
+		lines[(i + 1) * line_size - 1] = '\n';
+	}
+	free(body);
+	*size = line_size * batch;
+	return lines;
+}
+
 static void compose(struct request_template *template, const char *key)
 {
 	size_t body_size = 0;
 	char *body = strcmp(method, "POST") == 0 ? compose_body(&body_size) : NULL;
+	if (body && batch)
+		body = compose_lines(body, &body_size);
 	template->text = malloc(HEAD_SIZE + body_size);
 	if (!template->text)
 		fail("memory");
@@ -155,7 +179,8 @@ static void compose(struct request_template *template, const char *key)
 		                 "Authorization: Bearer %s\r\n", key);
 	if (body)
 		size += snprintf(template->text + size, (size_t)(HEAD_SIZE - size),
-		                 "Content-Type: application/json\r\nContent-Length: %zu\r\n", body_size);
+		                 "Content-Type: application/%s\r\nContent-Length: %zu\r\n",
+		                 batch ? "x-ndjson" : "json", body_size);
 	size += snprintf(template->text + size, (size_t)(HEAD_SIZE - size), "\r\n");
 	if (body) {
 		char *start = template->text + size;
@@ -253,11 +278,11 @@ static void send_next(struct connection *connection, int64_t now_ns)
 		return;
 	}
 	struct request_template *template = &templates[started++ % template_count];
-	if (template->reference) {
+	for (size_t i = 0; template->reference && i < (batch ? batch : 1); i++) {
 		uint64_t value = next_random(&random_state[0]);
-		put_hex(template->reference, value);
-		put_hex(template->reference + 16, random_state[1]);
-		put_hex(template->order, value);
+		put_hex(template->reference + i * line_size, value);
+		put_hex(template->reference + i * line_size + 16, random_state[1]);
+		put_hex(template->order + i * line_size, value);
 	}
 	connection->from_ns = from_ns;
 	ssize_t sent = send(connection->descriptor, template->text, template->size, MSG_NOSIGNAL);
@@ -351,8 +376,23 @@ static bool take(struct connection *connection)
 	}
 }
 
+/* Discards the body of a batch's answer, as far as it has arrived, without copying it. */
+static ssize_t discard(struct connection *connection)
+{
+	ssize_t size = recv(connection->descriptor, NULL, connection->body_left - 1, MSG_TRUNC);
+	if (size > 0)
+		connection->body_left -= (size_t)size;
+	return size;
+}
+
 static void receive(struct connection *connection)
 {
+	if (batch && connection->head_size == 0 && connection->body_left > 1) {
+		ssize_t gone = discard(connection);
+		if (gone == 0 || (gone < 0 && errno != EAGAIN && errno != EINTR))
+			break_off(connection);
+		return;
+	}
 	ssize_t size = recv(connection->descriptor, connection->head + connection->head_size,
 	                    HEAD_SIZE - connection->head_size, 0);
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
@@ -474,6 +514,7 @@ static void read_options(int count, char **arguments)
 	                                        {"keys-file", required_argument, NULL, 'k'},
 	                                        {"payload-bytes", required_argument, NULL, 'p'},
 	                                        {"method", required_argument, NULL, 'm'},
+	                                        {"batch", required_argument, NULL, 'b'},
 	                                        {"json", no_argument, NULL, 'j'},
 	                                        {"help", no_argument, NULL, 'h'},
 	                                        {NULL, 0, NULL, 0}};
@@ -490,12 +531,13 @@ static void read_options(int count, char **arguments)
 		case 'k': keys_path = optarg; break;
 		case 'p': payload_size = strtoul(optarg, NULL, 10); break;
 		case 'm': method = optarg; break;
+		case 'b': batch = strtoul(optarg, NULL, 10); break;
 		case 'j': json = true; break;
 		case 'h': puts(usage); exit(0);
 		default: exit(2);
 		}
 	if (!url || optind != count || rate < 0 || connection_count < 1 ||
-	    connection_count > CONNECTIONS_MAX || payload_size > PAYLOAD_MAX)
+	    connection_count > CONNECTIONS_MAX || payload_size > PAYLOAD_MAX || batch > BATCH_MAX)
 		fail("options; see the head of bench/load.c");
 }
 

@@ -1,4 +1,5 @@
-// Appends to an immudb server: a Set of one key and one value for each declaration, over gRPC. The
+// Appends to an immudb server: a Set of a key and a value for each declaration, or for each of a batch
+// (SetAll), over gRPC. The
 // messages, of which few are needed, are written as the protocol has them (immudb.schema.ImmuService),
 // without the server's own packages. A Set is acknowledged when its transaction is committed, which
 // in synced mode is when the server's logs are synced; it does not wait for the index (noWait).
@@ -6,6 +7,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"log"
@@ -28,6 +30,7 @@ var (
 	connections   = flag.Int("connections", 4, "that they share")
 	duration      = flag.Duration("duration", 3*time.Second, "how long")
 	syncFrequency = flag.Duration("sync-frequency", 0, "of the server's database; 0: its default")
+	batch         = flag.Int("batch", 1, "declarations of a Set (SetAll); rates are of Sets")
 	concurrency   = flag.Uint64("concurrency", 0, "commits under way in the server's database at most; 0: its default")
 )
 
@@ -125,7 +128,11 @@ func main() {
 	var turn atomic.Uint64
 	load.Run(*clients, *duration, func(reference, payload []byte) error {
 		c := shared[turn.Add(1)%uint64(len(shared))]
-		request := bytesField(nil, 1, bytesField(bytesField(nil, 1, reference), 2, payload))
+		var request []byte
+		for i := 0; i < *batch; i++ {
+			key := binary.BigEndian.AppendUint16(append([]byte(nil), reference...), uint16(i))
+			request = bytesField(request, 1, bytesField(bytesField(nil, 1, key), 2, payload))
+		}
 		request = numberField(request, 2, 1) // noWait
 		_, err := c.call(c.session, "Set", request)
 		if strings.Contains(status.Convert(err).Message(), "limit exceeded") {
