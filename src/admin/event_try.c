@@ -26,6 +26,7 @@ struct attempt {
 	bool answered, abandoned;
 	struct arena arena;
 	struct buf body, canonical;
+	char original_id[ID_SIZE]; /* of a refusal that a scenario forces */
 };
 
 static struct attempt *attempt_make(void)
@@ -142,15 +143,15 @@ static int check(struct service *service, const struct event_try *tried,
 {
 	struct declaration declaration = {0};
 	char header[SCENARIO_HEADER_SIZE];
-	int forced = OK;
+	struct scenario forced = {0};
 	scenario_header(service->settings->service_prefix, header);
 	int result = guard(service, key, error);
 	if (!result && tried->scenario.size)
 		result = scenario_read(tried->scenario, SCENARIO_EVENT, header, &forced, error);
 	if (!result)
 		result = declare(tried, key->modality, attempt, &declaration, error);
-	if (!result && forced)
-		result = error_set(error, forced, MSG_NONE, NULL);
+	if (!result && forced.refusal)
+		result = scenario_refuse(&forced, key->channel_id, attempt->original_id, error);
 	bool holds = key->modality == MODALITY_CONTENT;
 	attempt->pending = (struct pending_registration){
 		.registration = {.account = key->account,
@@ -238,6 +239,8 @@ int event_try(struct service *service, const struct event_try *tried, struct eve
 		refusal.code =
 			error_cause(&refusal.why, ERR_UNAVAILABLE, "the commit has not completed yet");
 	}
+	if (refusal.code == ERR_CONFLICT && attempt && *attempt->original_id)
+		memcpy(refusal.original_id, attempt->original_id, ID_SIZE);
 	if (refusal.code)
 		answer_refusal(service, tried, &refusal, ret, answer);
 	if (attempt)

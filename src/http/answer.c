@@ -55,8 +55,8 @@ static bool is_page(const struct exchange *exchange)
 }
 
 /* Logs an incident. A wrong clock is logged as an error once when it is detected, and an overload
- * by uploads for verification is not a failure of the service, so both are logged as information
- * here. */
+ * by uploads for verification is not a failure of the service, nor is a test scenario: they are
+ * logged as information here. */
 static void log_incident(const struct exchange *exchange, int code, const char *incident_id)
 {
 	static struct log_throttle pace = LOG_THROTTLE(10, 1);
@@ -64,8 +64,9 @@ static void log_incident(const struct exchange *exchange, int code, const char *
 	if (!log_throttle_take(&pace, clock_monotonic_us(), omitted))
 		return;
 	const char *cause = exchange->error.cause;
-	log_write(code == ERR_CLOCK || code == ERR_BUSY ? LOG_INFO : LOG_ERROR, "request_failed",
-	          "incident_id", incident_id, "request_id", exchange->request_id, "route",
+	bool expected = code == ERR_CLOCK || code == ERR_BUSY || code == exchange->forced.refusal;
+	log_write(expected ? LOG_INFO : LOG_ERROR, "request_failed", "incident_id", incident_id,
+	          "request_id", exchange->request_id, "route",
 	          exchange->route ? exchange->route->pattern : NULL, "code", error_code_text(code),
 	          "key_id", exchange->key_known ? exchange->key.key_id : NULL, "cause",
 	          *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH), "omitted",

@@ -459,6 +459,14 @@ static void store_objects(struct task *task)
 
 /* ---- the end of the body ---- */
 
+static void refuse_by_scenario(const struct exchange *exchange, struct registration *registration,
+                               int result, const struct error *error)
+{
+	registration_refuse(registration, result, error);
+	if (exchange->original_id)
+		memcpy(registration->original_id, exchange->original_id, ID_SIZE);
+}
+
 /* Lists the valid items; a forced scenario refuses them. */
 static int list_ready(struct events_batch *batch, struct error *error)
 {
@@ -471,7 +479,7 @@ static int list_ready(struct events_batch *batch, struct error *error)
 		return no_memory(exchange, error);
 	for (struct batch_entry *entry = batch->first; entry; entry = entry->next) {
 		if (!entry->pending.registration.result && result)
-			registration_refuse(&entry->pending.registration, result, &forced);
+			refuse_by_scenario(exchange, &entry->pending.registration, result, &forced);
 		if (entry->pending.registration.result)
 			continue;
 		entry->pending.done = done;
@@ -486,7 +494,8 @@ static int take_batch(struct exchange *exchange, struct error *error)
 {
 	struct events_batch *batch = exchange->batch;
 	int result = read_end(exchange, error);
-	if (!result && exchange->forced == ERR_RATE_LIMITED)
+	int forced = exchange->forced.refusal;
+	if (!result && (forced == ERR_RATE_LIMITED || forced == ERR_UNAVAILABLE))
 		result = guard_forced_error(exchange, error);
 	if (!result)
 		result = list_ready(batch, error);

@@ -97,6 +97,8 @@ static int certify(struct exchange *exchange, struct error *error)
 		.range = &range,
 		.idempotency_key = exchange->head.idempotency_key.data,
 		.language = exchange->language,
+		.slow = exchange->forced.slow,
+		.fails = exchange->forced.fails,
 	};
 	bool replayed = false;
 	int result = parse_range(exchange, &range, error);

@@ -130,8 +130,8 @@ struct exchange {
 	int lookup_result;
 	struct key_identity key;
 	bool key_known;
-	bool address_charged; /* a token of the address was taken for the lookup */
-	int forced;           /* ERR_* forced by a test scenario; 0: none */
+	bool address_charged;   /* a token of the address was taken for the lookup */
+	struct scenario forced; /* by a test scenario */
 	struct rate_state rate;
 	uint64_t address_id; /* open operations: salted identifier of the client address */
 	bool rate_is_shared; /* `rate` is that of all keys of the account */

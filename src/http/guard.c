@@ -364,9 +364,16 @@ static int read_scenario(struct exchange *exchange, struct error *error)
 	                     &exchange->forced, error);
 }
 
-int guard_forced_error(const struct exchange *exchange, struct error *error)
+int guard_forced_error(struct exchange *exchange, struct error *error)
 {
-	return exchange->forced ? error_set(error, exchange->forced, MSG_NONE, NULL) : 0;
+	if (!exchange->forced.refusal)
+		return 0;
+	char *event_id = arena_alloc(&exchange->arena, ID_SIZE);
+	if (!event_id)
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	int result = scenario_refuse(&exchange->forced, exchange->key.channel_id, event_id, error);
+	exchange->original_id = *event_id ? event_id : NULL;
+	return result;
 }
 
 static int refuse_route(struct exchange *exchange, int code, enum message message,

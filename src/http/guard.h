@@ -36,6 +36,6 @@ int guard_check(struct exchange *exchange, const char *method, struct error *err
 int guard_check_looked_up(struct exchange *exchange, int result, struct error *error) MUST_CHECK;
 /* Returns the error that a forced scenario requires for a valid request: 0 or ERR_*. An operation
  * that `validates` calls it before any lookup. Any thread. */
-int guard_forced_error(const struct exchange *exchange, struct error *error) MUST_CHECK;
+int guard_forced_error(struct exchange *exchange, struct error *error) MUST_CHECK;
 
 #endif

@@ -134,7 +134,8 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->content_owner = 0;
 	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
-	exchange->forced = exchange->error_code = 0;
+	exchange->forced = (struct scenario){0};
+	exchange->error_code = 0;
 	exchange->body_limit = exchange->body_seen = exchange->body_chunk_size = 0;
 	exchange->has_read_chunk = false;
 	exchange->method = NULL;
@@ -279,6 +280,8 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 	return said;
 }
 
+/* Answers that a test scenario forced are not counted: a client must not raise an operator's
+ * alerts. */
 static void count(const struct exchange *exchange, int64_t now_us)
 {
 	const struct answered answered = {
@@ -311,7 +314,8 @@ static void end_request(struct client *client, enum MHD_RequestTerminationCode c
 	int64_t now_us = clock_monotonic_us();
 	if (!answered || exchange->head.framing_broken)
 		client_discard(client);
-	if (answered && !loop->is_operators)
+	bool forced = exchange->error_code && exchange->error_code == exchange->forced.refusal;
+	if (answered && !loop->is_operators && !forced)
 		count(exchange, now_us);
 	if (!loop->is_operators)
 		request_log_end(exchange, answered, client_is_cut(client) || !whole,

@@ -13,6 +13,7 @@ struct certification_order {
 	 * checked */
 	const struct certification_expected *expected;
 	enum language language;
+	bool slow, fails;    /* in test mode, forced by a scenario (service/interface.h) */
 	struct store *store; /* store handle with the audit record of the acceptance
 	                        (store/audit/audit_log.h); NULL: no entry */
 };

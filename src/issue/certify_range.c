@@ -9,6 +9,8 @@
 #include "service/clock_start.h"
 #include "service/registration_clock.h"
 
+#define SLOW_US (20 * US_PER_SECOND) /* until the first attempt of a slow certification */
+
 #define CONFIG_VERSIONS_MAX (CONFIG_VERSIONS_TEXT_MAX / 24)
 /* An archive is a ZIP file of less than 4 GiB, and an event may take half a kilobyte of it. */
 #define LIVE_CERTIFICATION_EVENTS_MAX 8000000
@@ -133,7 +135,10 @@ static int freeze(struct service *service, const struct certification_order *ord
 		.daily_max = service->settings->certification_per_day,
 		.idempotency_key = order->idempotency_key,
 		.expected = order->expected,
+		.fails = order->fails,
 	};
+	if (order->slow)
+		ret->not_before_us = ret->requested_at_us + SLOW_US;
 	memcpy(ret->channel_id, key->channel_id, ID_SIZE);
 	int result = resolve(service, ret, ret_sealed, error);
 	if (!result && closes)
@@ -142,6 +147,7 @@ static int freeze(struct service *service, const struct certification_order *ord
 		return result;
 	assert(ret->first_sequence >= 1 && ret->first_sequence <= ret->last_sequence);
 	assert(ret->chain / 2 == ret->channel && ret->chain % 2 == (ret->mode == MODE_TEST));
+	assert(ret->mode == MODE_TEST || (!ret->fails && !ret->not_before_us));
 	return list_versions(service, ret, versions, error);
 }
 

@@ -34,9 +34,11 @@ static int fail(struct service *service, const struct certification *certificati
 			          certification->certification_id, "cause", error_reason(&error, result));
 		return result;
 	}
-	atomic_fetch_add(&service->counters.certifications_failed, 1);
-	log_error("certification_failed", "certification_id", certification->certification_id,
-	          "incident_id", incident_id, "cause", cause);
+	if (!certification->fails)
+		atomic_fetch_add(&service->counters.certifications_failed, 1);
+	log_write(certification->fails ? LOG_INFO : LOG_ERROR, "certification_failed",
+	          "certification_id", certification->certification_id, "incident_id", incident_id,
+	          "cause", cause, NULL);
 	return OK;
 }
 
@@ -157,6 +159,14 @@ void issue_record_success(const struct issue_attempt *attempt, const struct issu
 	            "cause", error_reason(&error, result));
 	for (size_t i = 0; i < issued->count; i++)
 		content_discard(service->content, issued->documents[i].object);
+}
+
+bool issue_fail_forced(const struct issue_attempt *attempt)
+{
+	if (!attempt->certification->fails)
+		return false;
+	(void)fail(attempt->service, attempt->certification, attempt->holder, "a test scenario");
+	return true;
 }
 
 bool issue_give_up_overdue(const struct issue_attempt *attempt)

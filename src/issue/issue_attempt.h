@@ -14,6 +14,9 @@ struct issue_attempt {
 	const atomic_bool *stopping;
 };
 
+/* To be called before an attempt. Returns true if a test scenario forces the certification to fail;
+ * it was failed. */
+bool issue_fail_forced(const struct issue_attempt *attempt);
 /* To be called before an attempt. Returns true if the certification is overdue and its attempts
  * appear to crash the process; it was failed instead. */
 bool issue_give_up_overdue(const struct issue_attempt *attempt);

@@ -90,7 +90,7 @@ static void work_on(struct issuing *job, struct arena *arena)
 		.holder = issuer->holder,
 		.stopping = job->stopping,
 	};
-	if (issue_give_up_overdue(&attempt))
+	if (issue_fail_forced(&attempt) || issue_give_up_overdue(&attempt))
 		return;
 	struct issue_listener watch = {report_progress, job};
 	struct issue_result issued;

@@ -137,7 +137,7 @@ struct registration {
 	/* Output. */
 	int result; /* OK or an ERR_* of the API */
 	bool replayed;
-	bool chain_is_ahead; /* ERR_CLOCK: of a clock that was accepted */
+	bool chain_is_ahead;       /* ERR_CLOCK: of a clock that was accepted */
 	struct error *error;       /* in `arena`, of a result that is not OK; NULL: general message */
 	char original_id[ID_SIZE]; /* ERR_CONFLICT: the event that already has client_ref */
 	struct event *event;       /* in `arena`, when result is OK */

@@ -108,7 +108,7 @@ def check_promises(answer):
 def check_error(answer):
     headers = answer.headers
     retry_after = headers.get("Retry-After")
-    if answer.status in (429, 503):
+    if answer.status in (422, 429, 503):
         assert retry_after and retry_after.isdigit() and int(retry_after) >= 1, answer
     else:
         assert retry_after is None, answer
@@ -138,7 +138,7 @@ def check_outcome(line):
         return
     assert set(line) == ERROR | {"client_ref", "retry_after", "http_status"}, line
     assert line["http_status"] in STATUSES[line["code"]], line
-    assert (line["retry_after"] is not None) == (line["http_status"] in (429, 503)), line
+    assert (line["retry_after"] is not None) == (line["http_status"] in (422, 429, 503)), line
     assert (line["event_id"] is not None) == (line["http_status"] == 409), line
     assert (line["incident_id"] is not None) == (line["http_status"] >= 500), line
 

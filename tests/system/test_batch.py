@@ -254,7 +254,11 @@ def test_forced_scenarios(service):
     lines = client.register_batch(items, scenario="unpaid_limit")
     assert statuses(lines) == [402, 400, 402] and lines[0]["client_ref"] == "a"
     assert sequences(client) == []
+    lines = client.register_batch(items, scenario="client_ref_conflict")
+    assert statuses(lines) == [409, 400, 409] and sequences(client) == []
+    assert statuses(client.register_batch(items, scenario="limit_blocked")) == [422, 400, 422]
     client.send_batch(items, scenario="rate_limited").expect(429, "rate_limited")
+    client.send_batch(items, scenario="temporarily_unavailable").expect(503, "temporarily_unavailable")
     client.send_batch(items, scenario="other").expect(400, "validation_error")
     assert statuses(client.register_batch(items, scenario="unpaid")) == [201, 400, 201]
 

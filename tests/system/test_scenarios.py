@@ -1,5 +1,7 @@
 """X-SVC-Test-Scenario: each cell of the table, and what it does not affect."""
 
+import datetime
+
 import pytest
 
 from client import form, fresh
@@ -58,7 +60,73 @@ def test_an_unknown_scenario_is_refused(shared, scenario):
     assert "X-SVC-Test-Scenario" in answer.message
 
 
-@pytest.mark.parametrize("scenario", ["unpaid", "unpaid_limit", "rate_limited", "nonsense"])
+REFUSALS = {  # of an event, a certification and a reading
+    "temporarily_unavailable": (503, 503, 503), "client_ref_conflict": (409, None, None), "limit_blocked": (422, None, None),
+    "insufficient_balance": (None, 402, None), "certification_slow": (None, None, None),
+    "certification_failed": (None, None, None)}
+
+
+@pytest.mark.parametrize("scenario", REFUSALS)
+def test_each_scenario_refuses_what_its_row_names(channel, scenario):
+    event, certification, reading = REFUSALS[scenario]
+    channel.test.register().expect(201)
+    answer = channel.test.register(scenario=scenario)
+    assert answer.status == event or (event is None and answer.status == 201), answer
+    if event:
+        assert answer.code == scenario
+    answer = channel.test.certify(seq_from=1, seq_to=1, scenario=scenario)
+    assert answer.status == certification or (certification is None and answer.status == 202), answer
+    if certification:
+        assert answer.code == scenario
+    for target in READING[:4]:
+        answer = channel.test.get(target, scenario=scenario)
+        assert answer.status == reading or (reading is None and answer.status == 200), answer
+    count = 1 if event else 2
+    assert channel.test.get("/v1/events").json["data"][-1]["sequence"] == count
+
+
+def test_a_forced_conflict_names_an_event_of_the_chain(channel):
+    answer = channel.test.register(scenario="client_ref_conflict").expect(409)
+    first = channel.test.register().expect(201).json
+    assert answer.json["event_id"] == first["event_id"]
+
+
+def test_a_forced_refusal_raises_no_alert_of_the_operator(start):
+    service = start()
+    channel = service.new_channel()
+    for _ in range(3):
+        channel.test.register(scenario="temporarily_unavailable").expect(503)
+    channel.test.register().expect(201)
+    _, text = service.monitor("/metrics")
+    assert 'status="201"' in text and 'status="503"' not in text
+    assert [line["level"] for line in service.log_lines() if line["event"] == "request_failed"] == ["info"] * 3
+
+
+def test_a_certification_that_is_forced_to_fail(start):
+    service = start()
+    channel = service.new_channel()
+    channel.test.register().expect(201)
+    accepted = channel.test.certify(seq_from=1, seq_to=1, scenario="certification_failed").expect(202).json
+    failed = channel.test.settled(accepted["certification_id"])
+    assert failed["status"] == "failed" and failed["completed_at"] and failed["reports"] == []
+    notices = service.admin("notice", "list", "--account", channel.account_id)["data"]
+    assert [(one["type"], one["mode"]) for one in notices] == [("certification.failed", "test")]
+    assert channel.test.certified(seq_from=1, seq_to=1)["status"] == "completed"
+    assert service.metric("certifications_failed_total") == 0
+    assert {line["level"] for line in service.log_lines() if line["event"] == "certification_failed"} == {"info"}
+
+
+def test_a_slow_certification(channel):
+    channel.test.register().expect(201)
+    accepted = channel.test.certify(seq_from=1, seq_to=1, scenario="certification_slow").expect(202).json
+    assert accepted["status"] == "processing"
+    done = channel.test.settled(accepted["certification_id"])
+    assert done["status"] == "completed"
+    taken = datetime.datetime.fromisoformat(done["completed_at"]) - datetime.datetime.fromisoformat(done["requested_at"])
+    assert taken >= datetime.timedelta(seconds=20)
+
+
+@pytest.mark.parametrize("scenario", ["unpaid", "unpaid_limit", "rate_limited", "certification_failed", "nonsense"])
 def test_on_a_live_key_the_header_is_ignored(shared, scenario):
     shared.live.register(scenario=scenario).expect(201)
     shared.live.get("/v1/account/balance", scenario=scenario).expect(200)
@@ -92,7 +160,7 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize("scenario", ["unpaid", "unpaid_limit", "rate_limited"])
+@pytest.mark.parametrize("scenario", ["unpaid", "unpaid_limit", "rate_limited", "temporarily_unavailable"])
 @pytest.mark.parametrize("request_line", INVALID, ids=lambda line: f"{line[1]} {line[2:]}")
 def test_what_is_invalid_is_told_so_whatever_is_forced(shared, scenario, request_line):
     json = {"Content-Type": "application/json"}

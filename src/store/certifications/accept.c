@@ -199,20 +199,21 @@ static int insert_certification(struct db_connection *connection,
 		"INSERT INTO certifications (account, channel, chain, certification_id, key, status,"
 		" requested_at, language, range_from, range_to, range_seq_from, range_seq_to,"
 		" first_sequence, last_sequence, config_versions, fee, verification_code,"
-		" next_attempt_at, idempotency_key, expected_bytes) VALUES ($1, $2, $3, $4, $5,"
-		" 'processing', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
+		" next_attempt_at, idempotency_key, expected_bytes, fails) VALUES ($1, $2, $3, $4, $5,"
+		" 'processing', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
 		" RETURNING certification");
-	db_bind(query, certification->account, certification->channel, certification->chain,
-	        certification->certification_id, certification->key, certification->requested_at_us,
-	        certification->language == LANGUAGE_SPANISH ? "es" : "en",
-	        db_null_if(certification->range.from_us, TIME_NONE),
-	        db_null_if(certification->range.to_us, TIME_NONE),
-	        db_null_if(certification->range.seq_from, 0),
-	        db_null_if(certification->range.seq_to, 0), certification->first_sequence,
-	        certification->last_sequence, certification->config_versions, certification->fee,
-	        certification->verification_code,
-	        due_at_once_us(connection, certification->requested_at_us),
-	        certification->idempotency_key, certification->expected_bytes);
+	db_bind(
+		query, certification->account, certification->channel, certification->chain,
+		certification->certification_id, certification->key, certification->requested_at_us,
+		certification->language == LANGUAGE_SPANISH ? "es" : "en",
+		db_null_if(certification->range.from_us, TIME_NONE),
+		db_null_if(certification->range.to_us, TIME_NONE),
+		db_null_if(certification->range.seq_from, 0), db_null_if(certification->range.seq_to, 0),
+		certification->first_sequence, certification->last_sequence, certification->config_versions,
+		certification->fee, certification->verification_code,
+		certification->not_before_us ? certification->not_before_us
+									 : due_at_once_us(connection, certification->requested_at_us),
+		certification->idempotency_key, certification->expected_bytes, certification->fails);
 	if (db_step(query))
 		certification->certification = db_integer(query, 0);
 	return db_execute(query, NULL, error);

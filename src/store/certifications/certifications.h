@@ -56,6 +56,9 @@ struct certification {
 	int64_t
 		next_attempt_at_us; /* by the store's clock; during an attempt, when the lease expires */
 	bool worked_on;         /* leased, or its last worker ended without releasing the lease */
+	bool fails;             /* a test certification that a scenario forces to fail */
+	/* For acceptance only, not read back: earliest time of the first attempt; 0: at once. */
+	int64_t not_before_us;
 	/* For acceptance only, not read back: the maximum number of live certifications in a UTC day of
 	 * an account without its own limit; 0: no limit. */
 	int64_t daily_max;

@@ -264,3 +264,5 @@ CREATE INDEX certifications_of_range ON certifications(account, chain, first_seq
 ALTER TABLE accounts ADD COLUMN stored_bytes BIGINT NOT NULL DEFAULT 0;
 -- Upper estimate of the stored bytes of a certification under way, as accepted.
 ALTER TABLE certifications ADD COLUMN expected_bytes BIGINT NOT NULL DEFAULT 0;
+-- 1: a test certification that a scenario forces to fail.
+ALTER TABLE certifications ADD COLUMN fails BIGINT NOT NULL DEFAULT 0;
