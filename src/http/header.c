@@ -163,24 +163,26 @@ bool header_is_text(struct slice value)
 	return is_text;
 }
 
-static bool is_escape(struct slice text, size_t at)
+static bool is_escape(struct slice text, size_t at, enum header_escapes escapes)
 {
-	return text.data[at] == '\\' && at + 1 < text.size &&
-	       (text.data[at + 1] == '"' || text.data[at + 1] == '\\');
+	if (escapes == ESCAPES_NONE || text.data[at] != '\\' || at + 1 >= text.size)
+		return false;
+	return escapes == ESCAPES_ALL || text.data[at + 1] == '"' || text.data[at + 1] == '\\';
 }
 
 /* Returns the position of the closing quote; past the end if there is none. */
-static size_t closing_quote(struct slice text)
+static size_t closing_quote(struct slice text, enum header_escapes escapes)
 {
 	size_t at = 1;
 	while (at < text.size && text.data[at] != '"')
-		at += is_escape(text, at) ? 2 : 1;
+		at += is_escape(text, at, escapes) ? 2 : 1;
 	return at;
 }
 
-static int quoted(struct slice *rest, struct arena *arena, struct slice *ret)
+static int quoted(struct slice *rest, enum header_escapes escapes, struct arena *arena,
+                  struct slice *ret)
 {
-	size_t end = closing_quote(*rest);
+	size_t end = closing_quote(*rest, escapes);
 	if (end >= rest->size)
 		return ERR_VALIDATION;
 	char *text = arena_alloc(arena, end);
@@ -188,7 +190,7 @@ static int quoted(struct slice *rest, struct arena *arena, struct slice *ret)
 	if (!text)
 		return ERR_NO_MEMORY;
 	for (size_t i = 1; i < end; i++) {
-		i += is_escape(*rest, i);
+		i += is_escape(*rest, i, escapes);
 		text[size++] = rest->data[i];
 	}
 	*ret = slice_make(text, size);
@@ -206,21 +208,22 @@ static struct slice token(struct slice *rest)
 	return found;
 }
 
-int header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
-                     struct slice *ret_value)
+int header_parameter(struct slice *rest, enum header_escapes escapes, struct arena *arena,
+                     struct slice *ret_name, struct slice *ret_value)
 {
 	*rest = header_trim(*rest);
+	if (rest->size && rest->data[0] != ';')
+		return ERR_VALIDATION;
+	while (rest->size && rest->data[0] == ';')
+		*rest = header_trim(slice_make(rest->data + 1, rest->size - 1));
 	if (!rest->size)
 		return 0;
-	if (rest->data[0] != ';')
-		return ERR_VALIDATION;
-	*rest = header_trim(slice_make(rest->data + 1, rest->size - 1));
 	*ret_name = token(rest);
 	if (!ret_name->size || rest->size < 2 || rest->data[0] != '=')
 		return ERR_VALIDATION;
 	*rest = slice_make(rest->data + 1, rest->size - 1);
 	if (rest->data[0] == '"') {
-		int result = quoted(rest, arena, ret_value);
+		int result = quoted(rest, escapes, arena, ret_value);
 		return result ? result : 1;
 	}
 	*ret_value = token(rest);

@@ -24,11 +24,17 @@ bool header_media_type_is(struct slice content_type, const char *media_type);
 
 #define HEADER_PARAMETERS_MAX 32 /* of one header; enforced by callers */
 
-/* Reads the next `; name=value` of a header value. Returns 1, 0 at the end, ERR_VALIDATION for a
- * malformed parameter, or ERR_NO_MEMORY. In quoted values, \" and \\ are unescaped into the arena,
- * which takes at most the size of the value. */
-int header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
-                     struct slice *ret_value) MUST_CHECK;
+/* What a backslash means in a quoted value. */
+enum header_escapes {
+	ESCAPES_ALL,  /* the next character is meant literally (RFC 9110 section 5.6.4) */
+	ESCAPES_FORM, /* only \" and \\ are escapes: a form has paths of Windows in it */
+	ESCAPES_NONE, /* it is a character like any other, as browsers send it in file names */
+};
+/* Reads the next `; name=value` of a header value, and skips semicolons without a parameter.
+ * Returns 1, 0 at the end, ERR_VALIDATION for a malformed parameter, or ERR_NO_MEMORY. Quoted
+ * values are unescaped into the arena, which takes at most the size of the value. */
+int header_parameter(struct slice *rest, enum header_escapes escapes, struct arena *arena,
+                     struct slice *ret_name, struct slice *ret_value) MUST_CHECK;
 
 /* Returns whether the value has 1 to 255 visible ASCII characters. */
 bool header_is_idempotency_key(struct slice value);

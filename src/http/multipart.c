@@ -44,30 +44,44 @@ static bool boundary_good(struct slice boundary)
 	return true;
 }
 
+static int repeated_parameter(const char *header, const char *name, struct error *error)
+{
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_PARAMETER_REPEATED, header, name, NULL);
+}
+
+static int read_boundary(struct slice content_type, struct arena *arena, struct slice *ret_boundary,
+                         struct error *error)
+{
+	const char *semicolon =
+		content_type.size ? memchr(content_type.data, ';', content_type.size) : NULL;
+	size_t type_size = semicolon ? (size_t)(semicolon - content_type.data) : content_type.size;
+	struct slice rest = slice_make(content_type.data + type_size, content_type.size - type_size);
+	struct slice boundary = {NULL, 0}, name, value;
+	int status, count = 0;
+	while ((status = header_parameter(&rest, ESCAPES_ALL, arena, &name, &value)) == 1) {
+		if (++count > HEADER_PARAMETERS_MAX)
+			return too_many_parameters("Content-Type", error);
+		if (!header_name_is(name, "boundary"))
+			continue;
+		if (boundary.data)
+			return repeated_parameter("Content-Type", "boundary", error);
+		boundary = value;
+	}
+	if (status == ERR_NO_MEMORY)
+		return error_set(error, status, MSG_NONE, NULL);
+	if (status || !boundary_good(boundary))
+		return broken(MSG_HTTP_MULTIPART_BOUNDARY, error);
+	*ret_boundary = boundary;
+	return 0;
+}
+
 int multipart_begin(struct multipart *multipart, struct slice content_type, struct arena *arena,
                     const struct multipart_sink *sink, struct error *error)
 {
 	struct slice boundary = {NULL, 0};
-	const char *semicolon =
-		content_type.size ? memchr(content_type.data, ';', content_type.size) : NULL;
-	if (semicolon) {
-		struct slice rest =
-			slice_make(semicolon, content_type.size - (size_t)(semicolon - content_type.data));
-		struct slice name, value;
-		int status, count = 0;
-		while ((status = header_parameter(&rest, arena, &name, &value)) == 1) {
-			if (++count > HEADER_PARAMETERS_MAX)
-				return too_many_parameters("Content-Type", error);
-			if (header_name_is(name, "boundary") && !boundary.data)
-				boundary = value;
-		}
-		if (status == ERR_NO_MEMORY)
-			return error_set(error, status, MSG_NONE, NULL);
-		if (status)
-			boundary.size = 0;
-	}
-	if (!boundary_good(boundary))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_MULTIPART_BOUNDARY, NULL);
+	int result = read_boundary(content_type, arena, &boundary, error);
+	if (result)
+		return result;
 	multipart->arena = arena;
 	multipart->sink = *sink;
 	multipart->state = MULTIPART_DELIMITER;
@@ -108,28 +122,74 @@ static void undo_quotes(struct slice *name, char *data)
 	*name = slice_make(data, size);
 }
 
-/* Reads a parameter of Content-Disposition; `exact` is set after filename*. */
-static int disposition_parameter(struct multipart *multipart, struct slice name, struct slice text,
-                                 bool *exact)
+/* The parameters of Content-Disposition; without data: absent. */
+struct disposition {
+	struct slice name, file_name, exact_name;
+	const char *repeated; /* name of the first repeated parameter, or NULL */
+};
+
+static int keep_parameter(struct disposition *disposition, struct slice name, struct slice value,
+                          struct arena *arena)
 {
-	char *copy = arena_copy(multipart->arena, text.data, text.size);
-	if (!copy)
-		return ERR_NO_MEMORY;
-	text.data = copy;
-	if (header_name_is(name, "name") && !multipart->name.data) {
-		multipart->name = text;
-	} else if (header_name_is(name, "filename") && !*exact) {
-		undo_quotes(&text, copy);
-		multipart->file_name = text;
-	} else if (header_name_is(name, "filename*")) {
-		if (*exact)
-			return ERR_VALIDATION;
-		*exact = true;
-		return extended_value(text, multipart->arena, &multipart->file_name);
+	struct slice *kept[] = {&disposition->name, &disposition->file_name, &disposition->exact_name};
+	static const char *const names[] = {"name", "filename", "filename*"};
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+		if (!header_name_is(name, names[i]))
+			continue;
+		if (kept[i]->data && !disposition->repeated)
+			disposition->repeated = names[i];
+		const char *copy = arena_copy(arena, value.data, value.size);
+		*kept[i] = slice_make(copy, value.size);
+		return copy ? 0 : ERR_NO_MEMORY;
 	}
 	return 0;
 }
 
+static int read_parameters(struct slice rest, enum header_escapes escapes, struct arena *arena,
+                           struct disposition *ret, struct error *error)
+{
+	struct disposition disposition = {0};
+	struct slice name, value;
+	int status, count = 0;
+	while ((status = header_parameter(&rest, escapes, arena, &name, &value)) == 1) {
+		if (++count > HEADER_PARAMETERS_MAX)
+			return too_many_parameters("Content-Disposition", error);
+		status = keep_parameter(&disposition, name, value, arena);
+		if (status)
+			break;
+	}
+	if (status == ERR_NO_MEMORY)
+		return error_set(error, status, MSG_NONE, NULL);
+	if (status)
+		return broken(MSG_HTTP_MULTIPART_DISPOSITION, error);
+	*ret = disposition;
+	return 0;
+}
+
+/* Sets name and file name of the part. filename* applies before filename (RFC 6266 section 4.3). */
+static int take_disposition(struct multipart *multipart, struct disposition *disposition,
+                            struct error *error)
+{
+	struct slice *file_name = &disposition->file_name;
+	int status = 0;
+	if (disposition->repeated)
+		return repeated_parameter("Content-Disposition", disposition->repeated, error);
+	if (disposition->exact_name.data)
+		status = extended_value(disposition->exact_name, multipart->arena, file_name);
+	else if (file_name->data)
+		undo_quotes(file_name, (char *)file_name->data);
+	if (status == ERR_NO_MEMORY)
+		return error_set(error, status, MSG_NONE, NULL);
+	if (status || !disposition->name.data || !utf8_valid(disposition->name) ||
+	    (file_name->data && !utf8_valid(*file_name)))
+		return broken(MSG_HTTP_MULTIPART_DISPOSITION, error);
+	multipart->name = disposition->name;
+	multipart->file_name = *file_name;
+	return 0;
+}
+
+/* Reads Content-Disposition. Browsers send a backslash in a file name without an escape. A value
+ * that is malformed only because its last backslash escapes the closing quote is theirs. */
 static int disposition(struct multipart *multipart, struct slice value, struct error *error)
 {
 	const char *semicolon = value.size ? memchr(value.data, ';', value.size) : NULL;
@@ -138,22 +198,11 @@ static int disposition(struct multipart *multipart, struct slice value, struct e
 	if (!header_name_is(header_trim(type), "form-data") || multipart->name.data)
 		return broken(MSG_HTTP_MULTIPART_DISPOSITION, error);
 	struct slice rest = slice_make(value.data + type.size, value.size - type.size);
-	struct slice name, text;
-	bool exact = false;
-	int status, count = 0;
-	while ((status = header_parameter(&rest, multipart->arena, &name, &text)) == 1) {
-		if (++count > HEADER_PARAMETERS_MAX)
-			return too_many_parameters("Content-Disposition", error);
-		status = disposition_parameter(multipart, name, text, &exact);
-		if (status)
-			break;
-	}
-	if (status == ERR_NO_MEMORY)
-		return error_set(error, status, MSG_NONE, NULL);
-	if (status || !multipart->name.data || !utf8_valid(multipart->name) ||
-	    (multipart->file_name.data && !utf8_valid(multipart->file_name)))
-		return broken(MSG_HTTP_MULTIPART_DISPOSITION, error);
-	return 0;
+	struct disposition found;
+	int result = read_parameters(rest, ESCAPES_FORM, multipart->arena, &found, error);
+	if (result == ERR_VALIDATION)
+		result = read_parameters(rest, ESCAPES_NONE, multipart->arena, &found, error);
+	return result ? result : take_disposition(multipart, &found, error);
 }
 
 /* Reads a header line of a part without its end; an empty line starts the data. */

@@ -22,12 +22,21 @@ int client_ref_check(struct slice client_ref, struct error *error)
 	return 0;
 }
 
+static bool is_separator(char c)
+{
+	return c == '/' || c == '\\';
+}
+
 int file_name_check(struct slice file_name, struct slice *ret_name, struct error *error)
 {
 	struct slice name = file_name;
-	for (size_t i = 0; i < file_name.size; i++) {
-		if (file_name.data[i] == '/' || file_name.data[i] == '\\')
-			name = slice_make(file_name.data + i + 1, file_name.size - i - 1);
+	while (name.size && is_separator(name.data[name.size - 1]))
+		name.size--;
+	for (size_t i = name.size; i > 0; i--) {
+		if (is_separator(name.data[i - 1])) {
+			name = slice_make(name.data + i, name.size - i);
+			break;
+		}
 	}
 	if (name.size > FILE_NAME_MAX || !utf8_valid(name) || utf8_has_control(name))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_FILE_NAME, NULL);

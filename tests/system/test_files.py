@@ -74,6 +74,16 @@ GOOD_FORMS = {
     "the boundary is quoted":
         ('multipart/form-data; boundary="B"',
          lambda ref: whole(part(b"client_ref", ref), part(b"file", b"data", b'; filename="f"'))),
+    "the last parameter ends in a semicolon":
+        ("multipart/form-data; boundary=B;",
+         lambda ref: whole(part(b"client_ref", ref), part(b"file", b"data", b'; filename="f"'))),
+    "another parameter has the boundary in quotes":
+        (r'multipart/form-data; x="a;boundary=C\\"; boundary="\B" ;',
+         lambda ref: whole(part(b"client_ref", ref), part(b"file", b"data", b'; filename="f"'))),
+    "the quoted boundary has equals signs":
+        ('multipart/form-data; boundary="=B=";',
+         lambda ref: whole(part(b"client_ref", ref), part(b"file", b"data", b'; filename="f"'),
+                           boundary=b"=B=", end=b"--=B=--")),
     "the type has capitals and another parameter":
         ("Multipart/Form-Data; charset=utf-8; BOUNDARY=B",
          lambda ref: whole(part(b"client_ref", ref), part(b"file", b"data", b'; filename="f"'))),
@@ -140,6 +150,11 @@ BAD_FORMS = {
                                b'; filename="f"\r\nContent-Transfer-Encoding: base64'))),
     "a header is endless":
         (TYPE, whole(REF, part(b"file", b"data", b'; filename="f"\r\nX-A: ' + b"a" * 20000))),
+    "the boundary is repeated": ("multipart/form-data; boundary=B; boundary=B", whole(REF, FILE)),
+    "the name of the file is repeated":
+        (TYPE, whole(REF, part(b"file", b"data", b'; filename="a"; filename="a"'))),
+    "the extended name of the file is repeated":
+        (TYPE, whole(REF, part(b"file", b"data", b"; filename*=utf-8''a; filename*=utf-8''a"))),
     "the name of the file is not UTF-8":
         (TYPE, whole(REF, part(b"file", b"data", b'; filename="\xff\xfe"'))),
     "the name of the file is too long":
@@ -197,6 +212,8 @@ def disposition(answer):
     (b"it's.txt", "it's.txt"),
     ("\u202etxt.exe".encode(), "\u202etxt.exe"),
     (b"a" * 255, "a" * 255),
+    (b"report.pdf\\", "report.pdf"),
+    (b"C:\\dir\\report.pdf\\", "report.pdf"),
 ])
 def test_the_original_name_comes_back_whatever_it_is_but_without_a_path(shared, sent, kept):
     body = whole(part(b"client_ref", fresh().encode()),

@@ -103,21 +103,38 @@ TEST_CASE(test_parameters)
 {
 	ARENA_AUTO struct arena arena = {.limit = 65536};
 	struct slice rest = slice_of("; name=\"a \\\"b\\\" \\c\" ;filename=x.txt"), name, value;
-	assert_int_equal(header_parameter(&rest, &arena, &name, &value), 1);
+	assert_int_equal(header_parameter(&rest, ESCAPES_FORM, &arena, &name, &value), 1);
 	assert_true(slice_is(name, "name") && slice_is(value, "a \"b\" \\c"));
-	assert_int_equal(header_parameter(&rest, &arena, &name, &value), 1);
+	assert_int_equal(header_parameter(&rest, ESCAPES_FORM, &arena, &name, &value), 1);
 	assert_true(slice_is(name, "filename") && slice_is(value, "x.txt"));
-	assert_int_equal(header_parameter(&rest, &arena, &name, &value), 0);
-	static const char *const bad[] = {"x=1",  ";",       "; =1",        "; a",
+	assert_int_equal(header_parameter(&rest, ESCAPES_FORM, &arena, &name, &value), 0);
+	static const char *const bad[] = {"x=1",  ";;=1",    "; =1",        "; a",
 	                                  "; a=", "; a=\"b", "; a=\"b\\\"", ";a==b"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		rest = slice_of(bad[i]);
 		int status;
-		while ((status = header_parameter(&rest, &arena, &name, &value)) == 1)
+		while ((status = header_parameter(&rest, ESCAPES_FORM, &arena, &name, &value)) == 1)
 			continue;
 		if (status != ERR_VALIDATION)
 			fail_msg("%s", bad[i]);
 	}
+}
+
+static void check_escapes(enum header_escapes escapes, const char *text, const char *expected)
+{
+	ARENA_AUTO struct arena arena = {.limit = 65536};
+	struct slice rest = slice_of(text), name, value;
+	assert_int_equal(header_parameter(&rest, escapes, &arena, &name, &value), 1);
+	assert_true(slice_is(value, expected));
+	assert_int_equal(header_parameter(&rest, escapes, &arena, &name, &value), 0);
+}
+
+TEST_CASE(test_escapes)
+{
+	check_escapes(ESCAPES_ALL, "; a=\"\\a\\\"\\\\;=\"", "a\"\\;=");
+	check_escapes(ESCAPES_FORM, "; a=\"\\a\\\"\\\\;=\"", "\\a\"\\;=");
+	check_escapes(ESCAPES_NONE, "; a=\"\\a\\\\;=\\\"", "\\a\\\\;=\\");
+	check_escapes(ESCAPES_ALL, ";; ; a=b ; ;\t", "b");
 }
 
 /* Many empty values need memory for their characters, not a copy of the rest of the header each. */
@@ -131,8 +148,8 @@ TEST_CASE(test_parameters_use_little)
 	arena_init(&arena, sizeof many * 4);
 	struct slice rest = slice_of(many);
 	for (size_t i = 0; i < 2000; i++)
-		assert_int_equal(header_parameter(&rest, &arena, &name, &value), 1);
-	assert_int_equal(header_parameter(&rest, &arena, &name, &value), 0);
+		assert_int_equal(header_parameter(&rest, ESCAPES_FORM, &arena, &name, &value), 1);
+	assert_int_equal(header_parameter(&rest, ESCAPES_FORM, &arena, &name, &value), 0);
 }
 
 TEST_CASE(test_disposition)

@@ -102,6 +102,13 @@ TEST_CASE(test_good)
 	expect(PART("name=f; filename=\"a%22b\\\"c.txt\"") "z\r\n--XX--\r\n", "f|a\"b\"c.txt|z;");
 	expect(PART("name=f; filename=x; filename*=UTF-8''%C3%B1.txt") "z\r\n--XX--\r\n", "f|ñ.txt|z;");
 	expect(PART("name=f; filename*=utf-8''%C3%B1.txt; filename=x") "z\r\n--XX--\r\n", "f|ñ.txt|z;");
+	/* A browser does not escape a backslash. */
+	expect(PART("name=f; filename=\"a\\\"") "z\r\n--XX--\r\n", "f|a\\|z;");
+	expect(PART("filename=\"a\\\"; name=\"f\"") "z\r\n--XX--\r\n", "f|a\\|z;");
+	expect(PART("name=\"f\"; filename=\"a\\\"; filename*=utf-8''a%5C") "z\r\n--XX--\r\n",
+	       "f|a\\|z;");
+	expect(PART("name=f; filename=\"a\\\\\"") "z\r\n--XX--\r\n", "f|a\\|z;");
+	expect(PART("name=f; filename=\"a\\\";b=\\\"c\";") "z\r\n--XX--\r\n", "f|a\";b=\"c|z;");
 }
 
 TEST_CASE(test_bad)
@@ -117,6 +124,9 @@ TEST_CASE(test_bad)
 		PART("name=a") "1\r\n--XX \r\n" PART("name=b") "\r\n--XX--",
 		PART("filename=a") "1\r\n--XX--\r\n",
 		PART("name=\"a") "1\r\n--XX--\r\n",
+		PART("name=f; filename=\"a\\\" x") "1\r\n--XX--\r\n",
+		PART("name=f; filename=\"a\\\"; filename=\"b\"") "1\r\n--XX--\r\n",
+		PART("name=a; name=a") "1\r\n--XX--\r\n",
 		PART("name=f; filename*=latin1''x") "1\r\n--XX--\r\n",
 		"--XX\r\n\r\n1\r\n--XX--\r\n",
 		"--XX\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--XX--\r\n",
@@ -130,6 +140,25 @@ TEST_CASE(test_bad)
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		expect(bad[i], NULL);
+}
+
+static void check_repeated(const char *type, const char *body, const char *named)
+{
+	struct found found;
+	buf_init(&found.text, 1 << 20);
+	assert_int_equal(parse(type, slice_of(body), 0, &found), ERR_VALIDATION);
+	assert_non_null(strstr(found.error, named));
+	buf_free(&found.text);
+}
+
+TEST_CASE(test_a_repeated_parameter_is_named)
+{
+	check_repeated(TYPE "; BOUNDARY=XX", "--XX--", "Content-Type has the parameter 'boundary'");
+	check_repeated(TYPE, PART("name=a; Name=b") "\r\n--XX--", "the parameter 'name'");
+	check_repeated(TYPE, PART("name=a; filename=x; filename=x") "\r\n--XX--",
+	               "Content-Disposition has the parameter 'filename'");
+	check_repeated(TYPE, PART("name=a; filename*=utf-8''x; filename*=utf-8''x") "\r\n--XX--",
+	               "the parameter 'filename*'");
 }
 
 TEST_CASE(test_a_file_has_a_name)
@@ -165,6 +194,20 @@ TEST_CASE(test_boundary)
 	          &found),
 		0);
 	assert_string_equal(found.text.data, "a|-|1;");
+	static const char *const good[] = {
+		"multipart/form-data; boundary=XX;",
+		"multipart/form-data; boundary=\"XX\";",
+		"multipart/form-data;; boundary=XX ; ;",
+		"multipart/form-data; x=\"a=b;c\\\";boundary=YY\"; boundary=\"XX\"",
+		"multipart/form-data; boundary=\"X\\X\"",
+	};
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		assert_int_equal(parse(good[i], slice_of(PART("name=a") "\r\n--XX--"), 3, &found), 0);
+	assert_int_equal(parse("multipart/form-data; boundary=\"=A=_\";",
+	                       slice_of("--=A=_\r\nContent-Disposition: form-data; "
+	                                "name=a\r\n\r\n1\r\n--=A=_--"),
+	                       3, &found),
+	                 0);
 	/* A header line without end is not held in memory. */
 	char line[MULTIPART_LINE_MAX + 64];
 	memset(line, 'x', sizeof line);

@@ -145,6 +145,13 @@ TEST_CASE(test_file_name)
 	assert_true(slice_is(name, "a.pdf"));
 	assert_int_equal(file_name_check(slice_of("../../etc/passwd"), &name, &error), 0);
 	assert_true(slice_is(name, "passwd"));
+	static const char *const ended[] = {"a.pdf\\", "dir/a.pdf/", "\\\\host\\a.pdf\\/"};
+	for (size_t i = 0; i < sizeof ended / sizeof *ended; i++) {
+		assert_int_equal(file_name_check(slice_of(ended[i]), &name, &error), 0);
+		assert_true(slice_is(name, "a.pdf"));
+	}
+	assert_int_equal(file_name_check(slice_of("\\/"), &name, &error), 0);
+	assert_int_equal(name.size, 0);
 	assert_int_equal(file_name_check(slice_of("a/.."), &name, &error), 0);
 	assert_int_equal(name.size, 0);
 	assert_int_equal(file_name_check(slice_of("a\nb"), &name, &error), ERR_VALIDATION);
