@@ -91,6 +91,13 @@ int body_check_encoding(const struct exchange *exchange, struct error *error)
 	return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, shown, NULL);
 }
 
+int body_check_repeated(const struct exchange *exchange, struct error *error)
+{
+	const char *repeated = exchange->head.repeated_of_body;
+	return repeated ? error_set(error, ERR_VALIDATION, MSG_HTTP_HEADER_REPEATED, repeated, NULL)
+	                : 0;
+}
+
 int body_refuse_type(const struct exchange *exchange, const char *wanted, struct error *error)
 {
 	char shown[SHOWN_MAX];

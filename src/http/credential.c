@@ -83,6 +83,8 @@ int credential_find(const struct head *head, struct slice query, const char *pre
                     char scratch[CREDENTIAL_SCRATCH], struct slice *ret_key, struct error *error)
 {
 	struct slice value = head->authorization;
+	if (head->repeated_key)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_HEADER_REPEATED, head->repeated_key, NULL);
 	if (head->authorization_repeated)
 		return refuse(MSG_HTTP_KEY_REPEATED, NULL, error);
 	if (!value.data && head->api_key.size) {

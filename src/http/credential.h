@@ -9,8 +9,8 @@
 
 /* Finds a candidate key in the Authorization header or in the service's own header. It points into
  * the head or into `scratch`, which the caller wipes. ERR_INVALID_KEY: there is none. The message
- * states where the key belongs and never contains received data. `prefix` is the prefix of the
- * service. */
+ * states where the key belongs and never contains received data. ERR_VALIDATION: the service's own
+ * header is repeated. `prefix` is the prefix of the service. */
 int credential_find(const struct head *head, struct slice query, const char *prefix,
                     char scratch[CREDENTIAL_SCRATCH], struct slice *ret_key, struct error *error)
 	MUST_CHECK;

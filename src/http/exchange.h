@@ -70,6 +70,8 @@ struct head {
 	struct slice misplaced_key; /* name of a header that seems to contain the API key */
 	struct slice signature;     /* signature of a payment provider's notice, copied */
 	bool authorization_repeated;
+	/* Name of the first repeated header of each kind; NULL: none. */
+	const char *repeated_key, *repeated_scenario, *repeated_of_body;
 	bool has_if_range;
 	bool expect_continue;
 	enum message fault;     /* MSG_NONE: no fault */

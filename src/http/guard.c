@@ -315,7 +315,8 @@ static int check_key_result(struct exchange *exchange, int result, struct error 
 	}
 	if (result) {
 		bool allowed = exchange->address_charged || rate_by_address(exchange, false);
-		bool bad_key = result == ERR_INVALID_KEY || result == ERR_REVOKED_KEY;
+		bool bad_key =
+			result == ERR_INVALID_KEY || result == ERR_REVOKED_KEY || result == ERR_VALIDATION;
 		return bad_key && !allowed ? rate_refusal(exchange, error) : result;
 	}
 	bool allowed = rate_by_key(exchange);
@@ -360,6 +361,9 @@ static int read_scenario(struct exchange *exchange, struct error *error)
 	struct slice value = exchange->head.scenario;
 	if (!value.data || exchange->key.mode != MODE_TEST)
 		return 0;
+	if (exchange->head.repeated_scenario)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_HEADER_REPEATED,
+		                 exchange->head.repeated_scenario, NULL);
 	return scenario_read(value, exchange->operation->scenario, exchange->server->scenario_header,
 	                     &exchange->forced, error);
 }

@@ -120,6 +120,8 @@ void request_release(struct exchange *exchange);
 int body_admit(struct exchange *exchange, uint64_t size, struct error *error) MUST_CHECK;
 /* ERR_VALIDATION: the body has a content encoding. */
 int body_check_encoding(const struct exchange *exchange, struct error *error) MUST_CHECK;
+/* ERR_VALIDATION: a header that describes the body is repeated. */
+int body_check_repeated(const struct exchange *exchange, struct error *error) MUST_CHECK;
 /* ERR_VALIDATION: states the received Content-Type and the `wanted` ones. */
 int body_refuse_type(const struct exchange *exchange, const char *wanted, struct error *error)
 	MUST_CHECK;

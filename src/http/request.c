@@ -553,7 +553,9 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 	exchange->body_limit = BODY_SLACK;
 	if (!result && operation->begin) {
 		exchange->step = STEP_BODY;
-		result = operation->begin(exchange, error);
+		result = body_check_repeated(exchange, error);
+		if (!result)
+			result = operation->begin(exchange, error);
 	}
 	if (!result && !exchange->head.chunked && exchange->head.content_length > exchange->body_limit)
 		result = body_refuse_size(exchange, error);

@@ -190,13 +190,23 @@ static bool read_framing(struct head *head, struct slice name, struct slice valu
 	return true;
 }
 
+/* Keeps a value that may occur once, and the name of a repeated header in *repeated. */
+static void read_single(struct slice *kept, struct slice value, const char *name,
+                        const char **repeated)
+{
+	if (kept->data && !*repeated)
+		*repeated = name;
+	*kept = value;
+}
+
 static void read_meaning(struct exchange *exchange, struct slice name, struct slice value)
 {
 	struct head *head = &exchange->head;
 	if (header_name_is(name, exchange->server->key_header))
-		head->api_key = value;
+		read_single(&head->api_key, value, exchange->server->key_header, &head->repeated_key);
 	else if (header_name_is(name, exchange->server->scenario_header))
-		head->scenario = value;
+		read_single(&head->scenario, value, exchange->server->scenario_header,
+		            &head->repeated_scenario);
 	else if (header_name_is(name, "Idempotency-Key")) {
 		head->idempotency_key_repeated |= head->idempotency_key.data != NULL;
 		head->idempotency_key = value;
@@ -207,9 +217,9 @@ static void read_meaning(struct exchange *exchange, struct slice name, struct sl
 		if (!head->cookie.data)
 			head->cookie = value;
 	} else if (header_name_is(name, "Content-Type"))
-		head->content_type = value;
+		read_single(&head->content_type, value, "Content-Type", &head->repeated_of_body);
 	else if (header_name_is(name, "Content-Encoding"))
-		head->content_encoding = value;
+		read_single(&head->content_encoding, value, "Content-Encoding", &head->repeated_of_body);
 	else if (header_name_is(name, "Accept-Language"))
 		head->accept_language = value;
 	else if (header_name_is(name, "Accept"))

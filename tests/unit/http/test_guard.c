@@ -61,6 +61,40 @@ TEST_CASE(test_two_keys)
 	reply_expect(&reply, 401, "invalid_key");
 }
 
+static void check_repeated(const char *method, const char *path, const char *key, bool with_body,
+                           const char *header, const char *values[2])
+{
+	struct reply reply;
+	char headers[512], expected[128];
+	snprintf(headers, sizeof headers, "%s: %s\r\n%s: %s\r\n", header, values[0], header, values[1]);
+	harness_ask(&harness, &reply, method, path, key, headers, with_body ? "{}" : NULL,
+	            with_body ? 2 : 0);
+	snprintf(expected, sizeof expected, "The header %s is repeated", header);
+	assert_non_null(strstr(reply.body, expected));
+	assert_false(reply.closed);
+	reply_expect(&reply, 400, "validation_error");
+}
+
+/* Neither the first nor the last value applies, even if both are the same. */
+TEST_CASE(test_repeated_headers)
+{
+	const char *keys[] = {LIVE, LIVE}, *types[] = {"application/json", "text/plain"},
+			   *codings[] = {"identity", "identity"}, *scenarios[] = {"unpaid", "rate_limited"};
+	static const char *const paths[] = {"/v1/events", "/v1/certifications"};
+	check_repeated("GET", "/v1/channel", NULL, false, "X-SVC-Api-Key", keys);
+	check_repeated("GET", "/v1/channel", LIVE, false, "X-SVC-Api-Key", keys);
+	check_repeated("GET", "/v1/channel", TEST, false, "X-SVC-Test-Scenario", scenarios);
+	for (int i = 0; i < 2; i++) {
+		check_repeated("POST", paths[i], LIVE, true, "Content-Type", types);
+		check_repeated("POST", paths[i], LIVE, true, "Content-Encoding", codings);
+	}
+	struct reply reply;
+	ask(&reply, "GET", "/v1/channel", LIVE,
+	    "X-SVC-Test-Scenario: unpaid\r\nX-SVC-Test-Scenario: unpaid\r\n"
+	    "Content-Type: a/b\r\nContent-Type: c/d\r\n");
+	reply_expect(&reply, 200, NULL);
+}
+
 TEST_CASE(test_encodings)
 {
 	static const char *const paths[] = {"/v1/events", "/v1/certifications"};
