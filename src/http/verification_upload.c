@@ -317,8 +317,8 @@ static int begin(struct exchange *exchange, struct error *error)
 	if (size_max == 0)
 		return error_set(error, ERR_METHOD, MSG_NONE, NULL);
 	exchange->body_limit = size_max + FORM_SLACK;
-	if (!type.data || !header_media_type_is(type, "multipart/form-data"))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE, "multipart/form-data", NULL);
+	if (!header_media_type_is(type, "multipart/form-data"))
+		return body_refuse_type(exchange, "multipart/form-data", error);
 	if (exchange->head.content_length > exchange->body_limit)
 		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
 	return begin_file(exchange, error);

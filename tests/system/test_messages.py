@@ -94,6 +94,14 @@ def test_a_wrong_content_type_is_shown_and_a_missing_one_is_told_as_missing(shar
         assert f"'{came}'" in message and wanted in message
 
 
+def test_a_file_for_verification_without_a_content_type_is_told_as_that(anyone):
+    json_wanted = {"Accept": "application/json"}
+    sent = told(anyone.post("/verify", b"x", headers=json_wanted))
+    assert sent == "The request has no Content-Type. Send one: multipart/form-data."
+    sent = told(anyone.post("/verify", b"x", headers={"Content-Type": "text/plain", **json_wanted}))
+    assert sent == "Content-Type must be multipart/form-data, got 'text/plain'."
+
+
 def test_what_came_for_a_content_type_is_cleaned_and_bounded(shared):
     for came, shown in ((b"text/\xff\xfe\x80x", "'text/???x'"), ("text/é".encode(), "'text/é'"),
                         (b"text/\t[31mred", "'text/?[31mred'"),
