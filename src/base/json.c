@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/json_canonical.h"
+#include "base/json_path.h"
 #include "base/json_scan.h"
 #include "base/number.h"
 #include "base/utf8.h"
@@ -11,12 +12,22 @@
 #define DEPTH_DEFAULT 64
 #define DEPTH_HIGHEST 1024 /* bounds the recursion of the parser */
 #define INTEGER_LARGEST 9007199254740991
+#define POSITION_SIZE (JSON_PATH_SIZE + 32)
 /* Up to this number of members, names are compared pairwise for repetition; beyond it they are
  * sorted. */
 #define PAIRWISE_MAX 12
 
+/* An object or array whose children are being parsed, and the current child. */
+struct level {
+	const struct level *parent;
+	bool is_array;
+	struct slice name; /* of a member; without data: none yet */
+	uint32_t index;    /* of an element */
+};
+
 struct parser {
 	struct arena *arena;
+	const struct level *level; /* NULL: the value itself */
 	const char *start;
 	const char *at;
 	const char *end;
@@ -26,15 +37,29 @@ struct parser {
 	struct error *error;
 };
 
-/* Byte positions are counted from 1. */
-static void print_position(const struct parser *parser, const char *at, char text[24])
+static void print_path(const struct level *level, char path[JSON_PATH_SIZE])
 {
-	snprintf(text, 24, "%zu", (size_t)(at - parser->start) + 1);
+	*path = '\0';
+	for (; level; level = level->parent) {
+		bool known = level->is_array || level->name.data;
+		if (known && !json_path_prepend(path, level->is_array ? NULL : &level->name, level->index))
+			return;
+	}
+}
+
+/* Prints the byte position, counted from 1, and the path of the value that is being parsed. */
+static void print_position(const struct parser *parser, const char *at, char text[POSITION_SIZE])
+{
+	char path[JSON_PATH_SIZE];
+	int size = snprintf(text, POSITION_SIZE, "%zu", (size_t)(at - parser->start) + 1);
+	print_path(parser->level, path);
+	if (*path)
+		snprintf(text + size, (size_t)(POSITION_SIZE - size), " (%s)", path);
 }
 
 static int syntax(struct parser *parser, const char *at, const char *english, const char *spanish)
 {
-	char position[24];
+	char position[POSITION_SIZE];
 	print_position(parser, at, position);
 	return error_set(parser->error, ERR_VALIDATION, MSG_JSON_SYNTAX, english, spanish, position,
 	                 NULL);
@@ -42,7 +67,7 @@ static int syntax(struct parser *parser, const char *at, const char *english, co
 
 static int refuse(struct parser *parser, const char *at, enum message message)
 {
-	char position[24];
+	char position[POSITION_SIZE];
 	print_position(parser, at, position);
 	return error_set(parser->error, ERR_VALIDATION, message, position, NULL);
 }
@@ -301,11 +326,11 @@ static int parse_word(struct parser *parser, struct json *json)
 
 static int refuse_repeated(struct parser *parser, const char *object, struct slice name)
 {
-	char position[24];
-	print_position(parser, object, position);
-	const char *text = arena_copy(parser->arena, name.data, name.size);
-	return error_set(parser->error, ERR_VALIDATION, MSG_BASE_JSON_REPEATED, text ? text : "…",
-	                 position, NULL);
+	char position[24], path[JSON_PATH_SIZE];
+	const struct level level = {.parent = parser->level, .name = name};
+	snprintf(position, sizeof position, "%zu", (size_t)(object - parser->start) + 1);
+	print_path(&level, path);
+	return error_set(parser->error, ERR_VALIDATION, MSG_BASE_JSON_REPEATED, path, position, NULL);
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -364,6 +389,7 @@ static int parse_group(struct parser *parser, uint32_t depth, struct json *json)
 	char closing = object ? '}' : ']';
 	bool ascending = true;
 	struct slice name = {0};
+	struct level level = {.parent = parser->level, .is_array = !object};
 	struct json **tail = &json->first;
 	json->type = object ? JSON_OBJECT : JSON_ARRAY;
 	skip_space(parser);
@@ -371,9 +397,13 @@ static int parse_group(struct parser *parser, uint32_t depth, struct json *json)
 		parser->at++;
 		return OK;
 	}
+	parser->level = &level;
 	for (;;) {
 		struct slice previous = name;
+		level.index = json->count;
+		level.name = (struct slice){0};
 		int result = object ? parse_name(parser, &name) : OK;
+		level.name = name;
 		if (!result)
 			result = parse_value(parser, depth + 1, name, tail);
 		if (result)
@@ -387,13 +417,15 @@ static int parse_group(struct parser *parser, uint32_t depth, struct json *json)
 			return unexpected(parser, "expected a comma or closing bracket",
 			                  "se esperaba una coma o el cierre");
 		if (*parser->at++ == closing)
-			return ascending ? OK : check_names(parser, json, start);
+			break;
 	}
+	parser->level = level.parent;
+	return ascending ? OK : check_names(parser, json, start);
 }
 
 static int refuse_depth(struct parser *parser)
 {
-	char position[24];
+	char position[POSITION_SIZE];
 	char levels[24];
 	print_position(parser, parser->at, position);
 	snprintf(levels, sizeof levels, "%u", parser->depth_max);

@@ -162,18 +162,18 @@ TEST_CASE(test_refused)
 	     "1",
 	     MSG_JSON_SYNTAX, "expected a value at byte 1."},
 		{"\v1", MSG_JSON_SYNTAX, "expected a value at byte 1."},
-		{"[", MSG_JSON_SYNTAX, "ends too early at byte 2."},
-		{"[1", MSG_JSON_SYNTAX, "ends too early at byte 3."},
-		{"[1,", MSG_JSON_SYNTAX, "ends too early at byte 4."},
-		{"[1,]", MSG_JSON_SYNTAX, "expected a value at byte 4."},
-		{"[,1]", MSG_JSON_SYNTAX, "expected a value at byte 2."},
-		{"[1 2]", MSG_JSON_SYNTAX, "expected a comma or closing bracket at byte 4."},
-		{"[1}", MSG_JSON_SYNTAX, "expected a comma or closing bracket at byte 3."},
-		{"{\"a\":1]", MSG_JSON_SYNTAX, "expected a comma or closing bracket at byte 7."},
+		{"[", MSG_JSON_SYNTAX, "ends too early at byte 2 ([0])."},
+		{"[1", MSG_JSON_SYNTAX, "ends too early at byte 3 ([0])."},
+		{"[1,", MSG_JSON_SYNTAX, "ends too early at byte 4 ([1])."},
+		{"[1,]", MSG_JSON_SYNTAX, "expected a value at byte 4 ([1])."},
+		{"[,1]", MSG_JSON_SYNTAX, "expected a value at byte 2 ([0])."},
+		{"[1 2]", MSG_JSON_SYNTAX, "expected a comma or closing bracket at byte 4 ([0])."},
+		{"[1}", MSG_JSON_SYNTAX, "expected a comma or closing bracket at byte 3 ([0])."},
+		{"{\"a\":1]", MSG_JSON_SYNTAX, "expected a comma or closing bracket at byte 7 (a)."},
 		{"{", MSG_JSON_SYNTAX, "ends too early at byte 2."},
 		{"{a:1}", MSG_JSON_SYNTAX, "expected a member name at byte 2."},
 		{"{\"a\" 1}", MSG_JSON_SYNTAX, "expected a colon at byte 6."},
-		{"{\"a\":}", MSG_JSON_SYNTAX, "expected a value at byte 6."},
+		{"{\"a\":}", MSG_JSON_SYNTAX, "expected a value at byte 6 (a)."},
 		{"{\"a\":1,}", MSG_JSON_SYNTAX, "expected a member name at byte 8."},
 		{"{1:2}", MSG_JSON_SYNTAX, "expected a member name at byte 2."},
 		{"\"a", MSG_JSON_SYNTAX, "ends too early at byte 3."},
@@ -205,12 +205,12 @@ TEST_CASE(test_refused)
 		{"+1", MSG_JSON_SYNTAX, "expected a value at byte 1."},
 		{".5", MSG_JSON_SYNTAX, "expected a value at byte 1."},
 		{"5.", MSG_JSON_SYNTAX, "ends too early at byte 3."},
-		{"[5.]", MSG_JSON_SYNTAX, "expected a digit at byte 4."},
-		{"[1e]", MSG_JSON_SYNTAX, "expected a digit at byte 4."},
-		{"[1e+]", MSG_JSON_SYNTAX, "expected a digit at byte 5."},
-		{"[012]", MSG_JSON_SYNTAX, "leading zero at byte 2."},
-		{"[-00]", MSG_JSON_SYNTAX, "leading zero at byte 3."},
-		{"[0x10]", MSG_JSON_SYNTAX, "expected a comma or closing bracket at byte 3."},
+		{"[5.]", MSG_JSON_SYNTAX, "expected a digit at byte 4 ([0])."},
+		{"[1e]", MSG_JSON_SYNTAX, "expected a digit at byte 4 ([0])."},
+		{"[1e+]", MSG_JSON_SYNTAX, "expected a digit at byte 5 ([0])."},
+		{"[012]", MSG_JSON_SYNTAX, "leading zero at byte 2 ([0])."},
+		{"[-00]", MSG_JSON_SYNTAX, "leading zero at byte 3 ([0])."},
+		{"[0x10]", MSG_JSON_SYNTAX, "expected a comma or closing bracket at byte 3 ([0])."},
 		{"9007199254740992", MSG_BASE_JSON_INTEGER, "byte 1 "},
 		{"[-9007199254740992]", MSG_BASE_JSON_INTEGER, "byte 2 "},
 		{"9007199254740993", MSG_BASE_JSON_INTEGER, "Send it as a string."},
@@ -221,13 +221,48 @@ TEST_CASE(test_refused)
 	     "'a' is repeated in the object that starts at byte 1."},
 		{"{\"b\":1,\"a\":2,\"b\":3}", MSG_BASE_JSON_REPEATED, "'b' is repeated"},
 		{"[{\"\\u0061\":1,\"a\":2}]", MSG_BASE_JSON_REPEATED, "starts at byte 2."},
-		{"{\"\":1,\"\":2}", MSG_BASE_JSON_REPEATED, "'' is repeated"},
+		{"{\"\":1,\"\":2}", MSG_BASE_JSON_REPEATED, "'[\"\"]' is repeated"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		assert_refused(slice_of(rows[i].json), NULL, rows[i].message, rows[i].part);
 	assert_refused((struct slice){0}, NULL, MSG_JSON_SYNTAX, "ends too early at byte 1.");
 	assert_refused(slice_make("1\0", 2), NULL, MSG_JSON_SYNTAX, "unexpected data");
 	assert_refused(slice_make("\"\0\"", 3), NULL, MSG_JSON_SYNTAX, "control character");
+}
+
+/* A message names the member, whatever its name consists of. */
+TEST_CASE(test_path)
+{
+	static const struct refusal rows[] = {
+		{"{\"payload\":{\"items\":[{},{\"name\":\"\\x\"}]}}", MSG_JSON_SYNTAX,
+	     "an unknown escape at byte 35 (payload.items[1].name)."},
+		{"{\"a\":[1,{\"b\":2},9007199254740993]}", MSG_BASE_JSON_INTEGER, "at byte 17 (a[2]) is"},
+		{"{\"a\":{\"n\":1e999}}", MSG_BASE_JSON_OVERFLOW, "at byte 11 (a.n) is"},
+		{"{\"a\":[{\"b\":1,\"b\":2}]}", MSG_BASE_JSON_REPEATED,
+	     "The member 'a[0].b' is repeated in the object that starts at byte 7."},
+		{"{\"a\":{\"b\":1},x", MSG_JSON_SYNTAX, "expected a member name at byte 14."},
+		{"{\"a\":{\"b\":1,\"\\u0007\\\"\\u0085 c\":1,\"\\u0007\\\"\\u0085 c\":2}}",
+	     MSG_BASE_JSON_REPEATED, "The member 'a[\"\\u0007\\\"\\u0085 c\"]' is repeated"},
+		{"{\"a.b\":{\"\":tru}}", MSG_JSON_SYNTAX, "at byte 12 ([\"a.b\"][\"\"])."},
+		{"{\"ñ\":[[-]]}", MSG_JSON_SYNTAX, "at byte 10 (ñ[0][0])."},
+		{"{\"a123456789b123456789c123456789d12345678ñ\":-}", MSG_JSON_SYNTAX,
+	     "(a123456789b123456789c123456789d12345678…)."},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_refused(slice_of(rows[i].json), NULL, rows[i].message, rows[i].part);
+}
+
+/* A long path keeps its end. */
+TEST_CASE(test_long_path)
+{
+	BUF_AUTO struct buf buf = {.limit = 100000};
+	const struct json_limits limits = {.depth_max = 100};
+	char end[64] = "";
+	for (int i = 0; i < 60; i++)
+		buf_printf(&buf, "{\"%s%d\":", i % 2 ? "\\u0001\\u0001\\u0001\\u0001" : "name", i);
+	assert_refused(buf_slice(&buf), &limits, MSG_JSON_SYNTAX, "(…");
+	snprintf(end, sizeof end, ".name58[\"\\u0001\\u0001\\u0001\\u000159\"]).");
+	assert_refused(buf_slice(&buf), &limits, MSG_JSON_SYNTAX, end);
 }
 
 TEST_CASE(test_accepted_numbers)
@@ -272,7 +307,7 @@ TEST_CASE(test_depth)
 	const struct json_limits three = {.depth_max = 3};
 	assert_int_equal(json_parse(&arena, slice_of("[[[1]]]"), &three, &json, NULL), 0);
 	assert_refused(slice_of("[[ [[1]]]]"), &three, MSG_BASE_JSON_DEPTH,
-	               "deeper than 3 levels at byte 5.");
+	               "deeper than 3 levels at byte 5 ([0][0][0]).");
 	/* Any depth limit is safe for the stack. */
 	const struct json_limits all = {.depth_max = UINT32_MAX};
 	nest(&buf, 500000, "1");
