@@ -7,10 +7,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size < 1 || size - 1 > PAYLOAD_MAX + BODY_SLACK)
+	if (size < 1 || size - 1 > EVENT_BODY_MAX)
 		return 0;
 	ARENA_AUTO struct arena arena = {.limit = BODY_ARENA_MAX};
-	BUF_AUTO struct buf canonical = {.limit = (size_t)4 * 1024 * 1024};
+	BUF_AUTO struct buf canonical = {.limit = EVENT_CANONICAL_MAX};
 	struct declaration declaration;
 	struct error error;
 	enum modality modality = data[0] & 1 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;

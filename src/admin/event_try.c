@@ -15,7 +15,6 @@
 
 #define WAIT_SECONDS 10
 #define ATTEMPT_MEMORY_MAX ((size_t)8 << 20)
-#define CANONICAL_MAX ((size_t)4 << 20)
 #define BODY_MAX ((size_t)256 << 10)
 
 /* Owned by the submitting thread until it stops waiting, then by the sequencer. */
@@ -38,7 +37,7 @@ static struct attempt *attempt_make(void)
 	pthread_cond_init(&attempt->answer, NULL);
 	arena_init(&attempt->arena, ATTEMPT_MEMORY_MAX);
 	buf_init(&attempt->body, BODY_MAX);
-	buf_init(&attempt->canonical, CANONICAL_MAX);
+	buf_init(&attempt->canonical, EVENT_CANONICAL_MAX);
 	return attempt;
 }
 

@@ -18,8 +18,9 @@ size_t body_largest(const struct exchange *exchange)
 
 int body_admit(struct exchange *exchange, uint64_t size, struct error *error)
 {
-	if (size > BODY_HELD_MAX)
-		size = BODY_HELD_MAX;
+	size_t most = exchange->body_chunk_size ? CHUNK_HELD_MAX : BODY_HELD_MAX;
+	if (size > most)
+		size = most;
 	return memory_is_available(&exchange->memory, (size_t)size) ? 0 : memory_set_refused(error);
 }
 

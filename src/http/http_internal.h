@@ -31,8 +31,9 @@
 #define BODY_AT_ONCE ((size_t)16 * 1024)  /* largest body that a polling thread parses itself */
 #define UPLOAD_CHUNK ((size_t)256 * 1024) /* chunk of a form that a worker reads */
 #define UPLOAD_SLACK ((size_t)64 * 1024)  /* maximum received by one call */
-/* Maximum memory for one body: a chunk of a form, or a JSON body (with a terminating NUL). */
-#define BODY_HELD_MAX (UPLOAD_CHUNK + UPLOAD_SLACK + 1)
+/* Maximum memory for a chunk of a form, and for any body (with a terminating NUL). */
+#define CHUNK_HELD_MAX (UPLOAD_CHUNK + UPLOAD_SLACK + 1)
+#define BODY_HELD_MAX (EVENT_BODY_MAX + 1)
 
 #define BODY_DISCARD_MAX                                                                           \
 	((uint64_t)512 * 1024)                       /* read of a refused body to keep the connection  \

@@ -8,7 +8,10 @@
 #define SHARE 4 /* an owner may use at most this fraction */
 #define LARGE (2 * BODY_SLACK)
 
-static_assert(BODY_HELD_MAX > PAYLOAD_MAX + BODY_SLACK, "any single body fits");
+/* Maximum memory for one request with a JSON body. */
+#define REQUEST_MAX (BODY_HELD_MAX + EVENT_CANONICAL_MAX + 1 + ANSWER_RESERVE)
+
+static_assert(BODY_HELD_MAX >= CHUNK_HELD_MAX, "a chunk fits into the buffer for a body");
 static_assert(MEMORY_CHECK < BUDGET_KINDS, "every kind has a counter");
 
 /* Returns the limit for a request of `size`. Large requests leave an eighth free, so that small
@@ -19,16 +22,27 @@ static int64_t memory_for(const struct http_server *server, size_t size)
 	return size > LARGE ? all - all / 8 : all;
 }
 
-/* Returns the limit of one owner: always sufficient for one body. */
+static int64_t larger(int64_t a, size_t b)
+{
+	return a > (int64_t)b ? a : (int64_t)b;
+}
+
+/* Returns the limit of one owner: always sufficient for one chunk of a form. */
+static int64_t plain_share_for(const struct http_server *server, size_t size)
+{
+	return larger(memory_for(server, size) / SHARE, CHUNK_HELD_MAX);
+}
+
+/* Returns the limit of one owner for a request that then has `size`: sufficient for any JSON body
+ * if the owner has no other request. */
 static int64_t share_for(const struct http_server *server, size_t size)
 {
-	int64_t share = memory_for(server, size) / SHARE;
-	return share > (int64_t)BODY_HELD_MAX ? share : (int64_t)BODY_HELD_MAX;
+	return larger(plain_share_for(server, size), size < REQUEST_MAX ? size : REQUEST_MAX);
 }
 
 size_t memory_largest(const struct http_server *server)
 {
-	return (size_t)share_for(server, SIZE_MAX);
+	return (size_t)plain_share_for(server, SIZE_MAX);
 }
 
 static _Atomic int64_t *held_for(struct metrics *metrics, unsigned kind)

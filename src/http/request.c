@@ -32,7 +32,7 @@ static struct exchange *exchange_new(struct http_server *server, struct loop *lo
 	memory_init(&exchange->memory, server, allowance(loop));
 	arena_init_counted(&exchange->arena, ARENA_MAX, budget, MEMORY_ARENA);
 	buf_init_counted(&exchange->body, BODY_HELD_MAX - 1, budget, MEMORY_BODY);
-	buf_init_counted(&exchange->canonical, OUT_MAX, budget, MEMORY_BODY);
+	buf_init_counted(&exchange->canonical, EVENT_CANONICAL_MAX, budget, MEMORY_BODY);
 	buf_init_counted(&exchange->out, OUT_MAX, budget, MEMORY_ANSWER);
 	return exchange;
 }

@@ -8,10 +8,13 @@
 /* 64 for the payload, plus 1 for the body around it. */
 #define DEPTH_MAX 65
 #define OCCURRED_AT_MAX 64
+/* Values of the largest payload in a body with all members. In canonical form each value has a
+ * character of its own and a comma or bracket. */
+#define VALUES_MAX (PAYLOAD_MAX / 2 + 8)
 
 size_t event_body_limit(enum modality modality)
 {
-	return modality == MODALITY_CONTENT ? PAYLOAD_MAX + BODY_SLACK : BODY_SLACK;
+	return modality == MODALITY_CONTENT ? EVENT_BODY_MAX : BODY_SLACK;
 }
 
 int client_ref_check(struct slice client_ref, struct error *error)
@@ -114,6 +117,35 @@ static int parse_text(const struct json *body, const struct event_text *text,
 	return text->read(member->text, declaration, error);
 }
 
+/* `english` and `spanish` are the size, or a lower bound of it. */
+static int payload_large(const char *english, const char *spanish, struct error *error)
+{
+	return error_set(error, ERR_TOO_LARGE, MSG_HTTP_PAYLOAD_LARGE, english, spanish, NULL);
+}
+
+static int payload_longer(size_t size, struct error *error)
+{
+	char english[48], spanish[48];
+	snprintf(english, sizeof english, "more than %zu", size);
+	snprintf(spanish, sizeof spanish, "más de %zu", size);
+	return payload_large(english, spanish, error);
+}
+
+/* Parses the text. So many values that the payload is too large end it early. */
+static int parse_json(struct arena *arena, struct slice body, struct json **ret_json,
+                      struct error *error)
+{
+	static const struct json_limits limits = {.depth_max = DEPTH_MAX, .value_max = VALUES_MAX};
+	struct error found;
+	error_clear(&found);
+	int result = json_parse(arena, body, &limits, ret_json, &found);
+	if (result == ERR_VALIDATION && found.message == MSG_BASE_JSON_VALUES)
+		return payload_longer(PAYLOAD_MAX, error);
+	if (result && error)
+		*error = found;
+	return result;
+}
+
 static int parse_payload(struct json *payload, struct buf *canonical,
                          struct declaration *declaration, struct error *error)
 {
@@ -122,11 +154,12 @@ static int parse_payload(struct json *payload, struct buf *canonical,
 	buf_clear(canonical);
 	json_canonical(payload, canonical);
 	if (buf_check(canonical) != 0)
-		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+		return canonical->full ? payload_longer(EVENT_CANONICAL_MAX, error)
+		                       : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	if (canonical->size > PAYLOAD_MAX) {
 		char size[24];
 		snprintf(size, sizeof size, "%zu", canonical->size);
-		return error_set(error, ERR_TOO_LARGE, MSG_HTTP_PAYLOAD_LARGE, size, NULL);
+		return payload_large(size, size, error);
 	}
 	struct sha256 hash = sha256_of(canonical->data, canonical->size);
 	memcpy(declaration->hash, hash.bytes, SHA256_SIZE);
@@ -159,10 +192,9 @@ int event_body_parse(struct slice body, enum modality channel_modality, struct a
                      struct buf *canonical, struct declaration *ret_declaration,
                      struct error *error)
 {
-	static const struct json_limits limits = {.depth_max = DEPTH_MAX};
 	struct declaration declaration = {.occurred_at_us = TIME_NONE};
 	struct json *json;
-	int result = json_parse(arena, body, &limits, &json, error);
+	int result = parse_json(arena, body, &json, error);
 	if (!result)
 		result = check_members(json, error);
 	for (const struct event_text *text = event_texts; text->name && !result; text++)

@@ -9,6 +9,12 @@
 #define EVENT_INLINE_MAX ((size_t)16384) /* maximum canonical JSON inside the transaction */
 #define FILE_MAX ((size_t)10485760)
 #define BODY_SLACK ((size_t)16384) /* overhead of a JSON body in addition to the payload */
+/* Maximum bytes of a JSON body with a payload: each byte of the canonical form may be sent as an
+ * escape of six, such as \u0061 or \u003c. */
+#define EVENT_BODY_MAX (6 * PAYLOAD_MAX + BODY_SLACK)
+/* Limit of a buffer for the canonical form. Numbers can be longer in it than in the body; of a
+ * payload beyond this limit the size is not determined. */
+#define EVENT_CANONICAL_MAX (2 * PAYLOAD_MAX)
 #define BODY_ARENA_MAX ((size_t)48 * 1024 * 1024)
 #define FILE_NAME_MAX 255
 
@@ -31,9 +37,10 @@ int declaration_keep(struct arena *arena, struct declaration *declaration, struc
 /* Returns the maximum size in bytes of a JSON body on a channel of this modality. */
 size_t event_body_limit(enum modality modality);
 
-/* Parses a JSON body. Writes the canonical form of the payload to `canonical` (limit 4 MiB at
- * least) and its digest to the declaration. ERR_VALIDATION, also for a body of another modality
- * than the channel's; ERR_TOO_LARGE; ERR_NO_MEMORY. Slices point into the arena or into `body`. */
+/* Parses a JSON body. Writes the canonical form of the payload to `canonical` (limit
+ * EVENT_CANONICAL_MAX at least) and its digest to the declaration. ERR_VALIDATION, also for a body
+ * of another modality than the channel's; ERR_TOO_LARGE; ERR_NO_MEMORY. Slices point into the arena
+ * or into `body`. */
 int event_body_parse(struct slice body, enum modality channel_modality, struct arena *arena,
                      struct buf *canonical, struct declaration *ret_declaration,
                      struct error *error) MUST_CHECK;

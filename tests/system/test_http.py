@@ -262,7 +262,7 @@ def head(key, length, content_type="application/json"):
 
 
 @pytest.mark.parametrize("content_type,length", [
-    ("application/json", 262144 + 16384 + 1), ("application/json", 10 ** 12),
+    ("application/json", 6 * 262144 + 16384 + 1), ("application/json", 10 ** 12),
     ("multipart/form-data; boundary=B", 10485760 * 2),
     ("multipart/form-data; boundary=B", 10 ** 15),
 ])

@@ -152,7 +152,8 @@ def test_what_the_channel_takes_and_what_came_are_told(shared, shared_hash, lang
 def test_what_is_too_large_is_told_with_the_bound(shared, shared_hash, language):
     for answer, bound in (
             (shared.test.register({"a": "x" * 262140}, language=language), "262144"),
-            (shared.test.register({"a": "x" * 400000}, language=language), "278528"),
+            (shared.test.register({"a": "x" * 400000}, language=language), "400008"),
+            (shared.test.register({"a": "x" * 1600000}, language=language), "1589248"),
             (shared.test.register_file(b"x" * 10485761, language=language), "10485760"),
             (shared_hash.test.register_hash("0" * 20000, language=language), "16384"),
             (shared.test.post("/v1/certifications", {"a": "x" * 20000}, language=language),

@@ -136,10 +136,31 @@ def test_the_canonical_form_counts_and_not_the_spelling(shared):
     send(shared.live, grown).expect(413, "payload_too_large")
 
 
-def test_the_body_may_have_16_kib_more_than_the_payload(shared):
+@pytest.mark.parametrize("escape,size", [
+    (b"\\u0061", 1), (b"\\u003c", 1), (b"\\/", 1), (b"\\u00f1", 2), (b"\\u20ac", 3), (b"\\ud83d\\ude00", 4)])
+def test_escapes_do_not_count(shared, escape, size):
+    """Many libraries escape what is not ASCII, or what has a meaning in HTML."""
+    character = json.loads(b'"%s"' % escape).encode()
+    count, rest = divmod(LIMIT - len(b'{"a":""}'), size)
+    text = b'{"a":"%s"}' % (escape * count + b"x" * rest)
+    event = send(shared.live, text).expect(201).json
+    content = shared.live.content(event["event_id"]).expect(200).body
+    assert content == b'{"a":"%s"}' % (character * count + b"x" * rest) and len(content) == LIMIT
+    answer = send(shared.live, text.replace(escape, b"x" * size + escape, 1))
+    assert str(LIMIT + size) in answer.expect(413, "payload_too_large").message
+
+
+@pytest.mark.parametrize("unit", [b"0", b"1e20", b"[]"])
+def test_values_beyond_the_limit_are_refused_whatever_their_number(shared, unit):
+    text = b'{"a":[%s]}' % b",".join([unit] * (1_500_000 // (len(unit) + 1)))
+    answer = send(shared.live, text).expect(413, "payload_too_large")
+    assert "'payload' has more than " in answer.message and str(LIMIT) in answer.message
+
+
+def test_the_body_may_have_six_times_the_payload_and_16_kib(shared):
     start = b'{"client_ref":"%s","payload":%s' % (fresh().encode(), padded(LIMIT))
-    body = start + b" " * (LIMIT + SLACK - len(start) - 1) + b"}"
-    assert len(body) == LIMIT + SLACK
+    body = start + b" " * (6 * LIMIT + SLACK - len(start) - 1) + b"}"
+    assert len(body) == 6 * LIMIT + SLACK
     shared.live.post("/v1/events", body, headers=JSON).expect(201)
     body = body[:-1] + b" }"
     shared.live.post("/v1/events", body, headers=JSON).expect(413, "payload_too_large")

@@ -89,6 +89,46 @@ TEST_CASE(test_one_client_leaves_room)
 	harness_stop(&harness);
 }
 
+/* Returns a body of the maximum size, whose payload has the maximum size in canonical form. */
+static char *escaped_body(const char *client_ref)
+{
+	char *body = malloc(EVENT_BODY_MAX + 1);
+	int size = sprintf(body, "{\"client_ref\":\"%s\",\"payload\":{\"a\":\"", client_ref);
+	assert_non_null(body);
+	char *at = body + size;
+	for (size_t i = 0; i < PAYLOAD_MAX - 8; i++, at += 6)
+		memcpy(at, "\\u0061", 6);
+	memset(at, ' ', EVENT_BODY_MAX - (size_t)(at - body));
+	memcpy(at, "\"}", 2);
+	strcpy(body + EVENT_BODY_MAX - 1, "}");
+	return body;
+}
+
+/* The longest body may exceed its client's share, but only while the client holds nothing else. */
+TEST_CASE(test_an_escaped_body)
+{
+	char other[KEY_TEXT_MAX], *body = escaped_body("escaped");
+	struct reply reply;
+	harness_start(&harness, four_mebibytes);
+	harness_add_client(&harness, other);
+	harness_post(&harness, &reply, "/v1/events", LIVE, body);
+	reply_expect(&reply, 201, NULL);
+	int descriptor = stall(LIVE);
+	while (metric("http_body_bytes") < LARGE)
+		usleep(10000);
+	harness_post(&harness, &reply, "/v1/events", LIVE, body);
+	reply_expect(&reply, 503, "temporarily_unavailable");
+	harness_post(&harness, &reply, "/v1/events", other, body);
+	reply_expect(&reply, 201, NULL);
+	close(descriptor);
+	while (metric("http_body_bytes") > 0)
+		usleep(10000);
+	harness_post(&harness, &reply, "/v1/events", LIVE, body);
+	reply_expect(&reply, 200, NULL);
+	harness_stop(&harness);
+	free(body);
+}
+
 /* A file needs the memory of one chunk, however long it is. */
 TEST_CASE(test_a_long_file_is_expected_in_pieces)
 {

@@ -138,6 +138,66 @@ TEST_CASE(test_limits)
 	assert_int_equal(client_ref_check(slice_of("\xff"), &error), ERR_VALIDATION);
 }
 
+/* Returns a body whose payload is `{"a":` start, `count` times `unit`, end `}`, then spaces up to
+ * the maximum. */
+static char *largest_body(const char *start, size_t count, const char *unit, const char *end)
+{
+	char *body = malloc(EVENT_BODY_MAX + 1), *at = body;
+	assert_non_null(body);
+	at += sprintf(at, "{\"client_ref\":\"a\",\"payload\":{\"a\":%s", start);
+	size_t size = strlen(unit);
+	assert_true((size_t)(at - body) + count * size + strlen(end) + 2 <= EVENT_BODY_MAX);
+	for (size_t i = 0; i < count; i++, at += size)
+		memcpy(at, unit, size);
+	at += sprintf(at, "%s}", end);
+	memset(at, ' ', (size_t)(body + EVENT_BODY_MAX - 1 - at));
+	body[EVENT_BODY_MAX - 1] = '}';
+	body[EVENT_BODY_MAX] = '\0';
+	return body;
+}
+
+static void check_largest(char *body, size_t canonical_size)
+{
+	assert_int_equal(parse(body, MODALITY_CONTENT), 0);
+	assert_int_equal(canonical.size, canonical_size);
+	free(body);
+}
+
+static void check_too_large(char *body, const char *english, const char *spanish)
+{
+	assert_int_equal(parse(body, MODALITY_CONTENT), ERR_TOO_LARGE);
+	assert_non_null(strstr(error.english, english));
+	assert_non_null(strstr(error.spanish, spanish));
+	assert_int_equal(
+		event_body_parse(slice_of(body), MODALITY_CONTENT, &arena, &canonical, &declaration, NULL),
+		ERR_TOO_LARGE);
+	free(body);
+}
+
+/* The canonical form counts, and memory suffices for each way to reach its limit. */
+TEST_CASE(test_canonical_limit)
+{
+	const size_t text = PAYLOAD_MAX - strlen("{'a':''}"), items = PAYLOAD_MAX - strlen("{'a':[]}");
+	static const char *const escapes[] = {"\\u0061", "\\u003c", "\\/"};
+	for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
+		check_largest(largest_body("\"", text, escapes[i], "\""), PAYLOAD_MAX);
+		check_too_large(largest_body("\"", text + 1, escapes[i], "\""), "has 262145 bytes",
+		                "tiene 262145 bytes");
+	}
+	check_largest(largest_body("\"", text / 2, "\\u00e9", "\""), PAYLOAD_MAX - text % 2);
+	check_largest(largest_body("\"", text / 4, "\\ud83d\\ude00", "\""), PAYLOAD_MAX - text % 4);
+	/* As many values as possible: each has a comma, except the last. */
+	check_largest(largest_body("[", (items - 1) / 2, "0,", "0]"), PAYLOAD_MAX - (items - 1) % 2);
+	check_largest(largest_body("[", items / 3 - 1, "[],", "[]]"), PAYLOAD_MAX - 1 - items % 3);
+	check_too_large(largest_body("[", (items - 1) / 2 + 1, "0,", "0]"), "has 26214", "tiene 26214");
+	check_too_large(largest_body("[", 700000, "0,", "0]"), "has more than 262144 bytes",
+	                "tiene más de 262144 bytes");
+	check_too_large(largest_body("[", 100000, "1e20,", "0]"), "has more than 524288 bytes",
+	                "tiene más de 524288 bytes");
+	assert_true(event_body_limit(MODALITY_CONTENT) == EVENT_BODY_MAX);
+	assert_true(event_body_limit(MODALITY_HASH_ONLY) == BODY_SLACK);
+}
+
 TEST_CASE(test_file_name)
 {
 	struct slice name;
@@ -160,7 +220,7 @@ TEST_CASE(test_file_name)
 int main(void)
 {
 	arena_init(&arena, BODY_ARENA_MAX);
-	buf_init(&canonical, 4 << 20);
+	buf_init(&canonical, EVENT_CANONICAL_MAX);
 	int failed = tests_run(NULL, NULL, NULL, NULL);
 	buf_free(&canonical);
 	arena_free(&arena);
