@@ -46,7 +46,8 @@ static inline int64_t chain_number(int64_t channel, enum mode mode)
 	"CASE WHEN " chains ".sealed_round <= (SELECT COALESCE(MAX(round), 0) FROM seal_rounds)"       \
 	" THEN " chains ".sealed_sequence ELSE " chains ".sealed_before END"
 
-/* Append the ledger's entries and notices of one account; entries continue account->last_entry. */
+/* Append the ledger's entries and notices of one account, whose lock the caller holds; entries
+ * continue account->last_entry. Each notice of an account is created later than the one before. */
 int store_write_entries(struct db_connection *connection, struct ledger_account *account,
                         const struct ledger_entry *entries, int64_t now_us, struct error *error)
 	MUST_CHECK;

@@ -542,6 +542,43 @@ TEST_CASE_ON(limits_hold_across_batches_and_periods, struct fixture *fixture)
 	assert_clean(fixture);
 }
 
+static void lower(struct fixture *fixture, int64_t credits, int64_t now_us)
+{
+	struct credit_movement movement = {.credits = credits, .kind = "adjustment"};
+	struct credit_outcome outcome;
+	assert_int_equal(store_move_credits(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                                    &movement, now_us, &outcome, NULL),
+	                 OK);
+}
+
+/* Receivers order notices by created_at. Neither a clock that was set back nor two notices of one
+ * transaction disturb that order. */
+TEST_CASE_ON(each_notice_of_an_account_is_created_after_the_one_before, struct fixture *fixture)
+{
+	struct balance balance;
+	char id[ID_SIZE];
+	assert_int_equal(
+		store_get_balance(fixture->sample.store, fixture->sample.account, &balance, NULL), OK);
+	for (int64_t credits = 1; credits <= 3; credits++)
+		assert_int_equal(store_create_threshold(fixture->sample.store,
+		                                        slice_of(fixture->sample.account_id),
+		                                        balance.balance - credits, id, NULL),
+		                 OK);
+	lower(fixture, -1, NOW);
+	lower(fixture, -2, NOW - US_PER_DAY);
+	lower(fixture, 3, NOW + 1);
+	lower(fixture, -3, NOW + 1000);
+	assert_int_equal(sample_number(&fixture->sample, "SELECT COUNT(*) FROM notices"), 6);
+	assert_int_equal(sample_number(&fixture->sample, "SELECT MIN(created_at) FROM notices"), NOW);
+	assert_int_equal(sample_number(&fixture->sample, "SELECT MAX(created_at) FROM notices"),
+	                 NOW + 1002);
+	assert_int_equal(sample_number(&fixture->sample,
+	                               "SELECT COUNT(*) FROM notices a JOIN notices b"
+	                               " ON b.account = a.account AND b.notice > a.notice"
+	                               " WHERE b.created_at <= a.created_at"),
+	                 0);
+}
+
 static void add_late_one(struct registration_batch *batch, const int64_t *accounts,
                          size_t account_count)
 {

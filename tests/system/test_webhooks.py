@@ -147,7 +147,9 @@ def test_certification_completed(hooked, receiver, mode):
     for _ in range(3):
         channel.client(mode).register().expect(201)
     record = channel.client(mode).certified(seq_from=2, seq_to=3)
-    check(receiver.next(), "certification.completed",
+    delivery = receiver.next()
+    assert delivery.record["created_at"] > record["completed_at"]  # the date of the reports is earlier
+    check(delivery, "certification.completed",
           {"certification_id": record["certification_id"], "channel_id": channel.id,
            "status": "completed", "event_count": 2,
            "verification_code": record["verification_code"]}, mode)

@@ -237,6 +237,10 @@ int store_complete_certification(struct store *store, const struct certification
                                  const struct document *documents, size_t count,
                                  struct error *error)
 {
+	/* The reports were dated when their issuance began. */
+	int64_t now_us = store_now_us(store);
+	if (now_us < issued_at_us)
+		now_us = issued_at_us;
 	struct db_connection *connection = begin_write(store, &error);
 	int result = count_stored(connection, certification->account, documents, count, error)
 	                 ?: complete(connection, certification, holder, issued_at_us, error);
@@ -245,7 +249,7 @@ int store_complete_certification(struct store *store, const struct certification
 	if (!result)
 		result = queue_evidence(connection, certification, issued_at_us, error);
 	if (!result)
-		result = write_notice(connection, certification, NULL, issued_at_us, error);
+		result = write_notice(connection, certification, NULL, now_us, error);
 	if (!result)
 		result = count_certification(connection, certification, CERTIFICATION_COMPLETED,
 		                             issued_at_us, error);
@@ -286,8 +290,9 @@ static int fail(struct db_connection *connection, const struct certification *ce
                 const char *holder, const char *incident_id, const char *cause, int64_t now_us,
                 struct error *error)
 {
-	/* Locks the account before the certification, as acceptance does. */
-	int result = refund(connection, certification, now_us, error);
+	/* Locks the account, also for the notice, before the certification, as acceptance does. */
+	int result = lock_account(connection, certification->account, error)
+	                 ?: refund(connection, certification, now_us, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(

@@ -154,12 +154,26 @@ static int next_notice(struct db_connection *connection, int64_t *ret_number, st
 	return result;
 }
 
+/* Returns the creation time of the account's next notice: later than that of its last one, whatever
+ * the clocks of the nodes. The caller holds the lock of the account. */
+static int next_creation(struct db_connection *connection, int64_t account, int64_t now_us,
+                         int64_t *ret_us, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT created_at FROM notices WHERE account = $1"
+	                         " ORDER BY notice DESC LIMIT 1");
+	db_bind(query, account);
+	int64_t last_us = db_step(query) ? db_integer(query, 0) : now_us - 1;
+	*ret_us = last_us < now_us ? now_us : last_us + 1;
+	return db_end(query, error);
+}
+
 #define NEW_NOTICE(column, value)                                                                  \
 	"INSERT INTO notices(account, notice_id, type, mode, created_at, data" column                  \
 	") VALUES ($1, $2, $3, $4, $5, $6" value ") RETURNING notice"
 
 static int write_notice(struct db_connection *connection, int64_t account,
-                        const struct ledger_notice *notice, enum mode mode, int64_t now_us,
+                        const struct ledger_notice *notice, enum mode mode, int64_t created_at_us,
                         int64_t *ret_number, struct error *error)
 {
 	char id[ID_SIZE];
@@ -170,7 +184,7 @@ static int write_notice(struct db_connection *connection, int64_t account,
 	store_fresh_id("ntc_", id);
 	struct db_query *query = number ? db_query(connection, NEW_NOTICE(", notice", ", $7"))
 	                                : db_query(connection, NEW_NOTICE("", ""));
-	db_bind(query, account, id, notice_type_text(notice->type), mode_text(mode), now_us,
+	db_bind(query, account, id, notice_type_text(notice->type), mode_text(mode), created_at_us,
 	        notice->data);
 	if (number)
 		db_bind_integer(query, number);
@@ -183,10 +197,13 @@ int store_write_notices(struct db_connection *connection, int64_t account,
                         struct error *error)
 {
 	struct fan_out out;
-	int result = notices ? fan_out_open(connection, account, now_us, &out, error) : OK;
+	int64_t created_at_us = now_us;
+	int result = notices ? next_creation(connection, account, now_us, &created_at_us, error)
+	                           ?: fan_out_open(connection, account, now_us, &out, error)
+	                     : OK;
 	for (const struct ledger_notice *notice = notices; notice && !result; notice = notice->next) {
 		int64_t number;
-		result = write_notice(connection, account, notice, mode, now_us, &number, error);
+		result = write_notice(connection, account, notice, mode, created_at_us++, &number, error);
 		if (!result)
 			result =
 				fan_out_notice(connection, &out, number, notice_type_text(notice->type), error);
