@@ -55,7 +55,8 @@ void archive_stamp_line(const struct archive_stamp *stamp, struct buf *out);
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error) MUST_CHECK;
 /* Reads the response to a registration, which has the chain hash but neither config_hash nor
- * previous_chain_hash. Members that are not part of the record are ignored. */
+ * previous_chain_hash. Members that are not part of the record are ignored. Clients with types drop
+ * members that are null, so an absent occurred_at is null. */
 int archive_read_receipt(struct arena *arena, const struct json *json,
                          struct event_facts *ret_event, struct sha256 *ret_chain_hash,
                          struct error *error) MUST_CHECK;

@@ -40,8 +40,9 @@ static struct slice take_plain(struct json_reader *reader, const char *name)
 	return text;
 }
 
-/* Reads the members that an event record and the response to its registration have in common. */
-static struct event_facts take_event(struct json_reader *reader)
+/* Reads the members that an event record and the response to its registration have in common.
+ * `drops_null`: a null member may be absent. */
+static struct event_facts take_event(struct json_reader *reader, bool drops_null)
 {
 	struct event_facts event = {0};
 	struct declaration *declared = &event.declaration;
@@ -57,7 +58,9 @@ static struct event_facts take_event(struct json_reader *reader)
 	if (!reader->result && !hex_decode(hash, declared->hash, size))
 		json_refuse(reader, "hash");
 	declared->modality = take_modality(reader);
-	declared->occurred_at_us = json_take_time_or_null(reader, "occurred_at");
+	declared->occurred_at_us = drops_null && !json_member(reader->object, "occurred_at")
+	                               ? TIME_NONE
+	                               : json_take_time_or_null(reader, "occurred_at");
 	event.received_at_us = json_take_time(reader, "received_at");
 	event.sequence = json_take_integer(reader, "sequence", 1);
 	if (!reader->result &&
@@ -72,7 +75,7 @@ int archive_read_event(struct arena *arena, struct slice line, struct event_fact
 	if (archive_scan_event(arena, line, ret_event))
 		return 0;
 	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
-	struct event_facts event = take_event(&reader);
+	struct event_facts event = take_event(&reader, false);
 	event.chain = take_mode(&reader, "chain");
 	event.config_hash = json_take_hash(&reader, "config_hash");
 	event.previous_chain_hash = json_take_hash(&reader, "previous_chain_hash");
@@ -87,7 +90,7 @@ int archive_read_receipt(struct arena *arena, const struct json *json,
                          struct error *error)
 {
 	struct json_reader reader = json_reader_of(arena, json, error);
-	struct event_facts event = take_event(&reader);
+	struct event_facts event = take_event(&reader, true);
 	event.chain = take_mode(&reader, "mode");
 	struct sha256 chain_hash = json_take_hash(&reader, "chain_hash");
 	if (!reader.result) {

@@ -1,8 +1,8 @@
 /* Receipts: the responses to registrations (POST /events), as stored by clients.
  *
  * A text contains one response, a JSON array of responses, or one response per line; empty lines
- * are ignored. All sealed members of a response must be present. Other members may change and are
- * ignored. No I/O. */
+ * are ignored. All sealed members of a response must be present, except that an absent occurred_at
+ * is null. Other members may change and are ignored. No I/O. */
 #ifndef ARCHIVE_RECEIPT_H
 #define ARCHIVE_RECEIPT_H
 

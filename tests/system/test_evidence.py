@@ -316,6 +316,31 @@ def test_an_altered_receipt_proves_nothing_against_genuine_evidence(channel, liv
     assert result["trusted"] is True
 
 
+def without_null(record):
+    """What a client with types writes that omits members that are null."""
+    return {name: without_null(value) if isinstance(value, dict) else value
+            for name, value in record.items() if value is not None}
+
+
+def test_an_absent_member_of_a_receipt_is_null(channel, live, tmp_path):
+    null = [event for event in channel.events[1:] if event["occurred_at"] is None]
+    declared = [event for event in channel.events[1:] if event["occurred_at"]]
+    assert null and declared
+    path = tmp_path / "receipts.ndjson"
+    path.write_text("\n".join(json.dumps(without_null(event)) for event in null + declared))
+    result = verify(live.archive, trust=live.trust, options=["--receipt", path])
+    assert result["checked"]["receipts"] == len(null + declared)
+    dropped = {name: value for name, value in declared[0].items() if name != "occurred_at"}
+    path.write_text(json.dumps(dropped))
+    result = verify(live.archive, trust=live.trust, options=["--receipt", path], expected=2)
+    (finding,) = result["findings"]
+    assert finding["code"] == "receipt.event_differs" and "event: occurred_at; " in finding["what"]
+    for name in declared[0].keys() - {"occurred_at", "status", "timestamp"}:
+        path.write_text(json.dumps({member: value for member, value in null[0].items() if member != name}))
+        result = verify(live.archive, trust=live.trust, options=["--receipt", path], expected=2)
+        assert [each["code"] for each in result["findings"]] == ["receipt.not_usable"], name
+
+
 def test_what_is_no_receipt_could_not_be_checked(live, tmp_path):
     path = tmp_path / "receipt.json"
     for text in ("", "{}", "[]", "no", '{"code": "validation_error"}'):
