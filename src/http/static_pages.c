@@ -74,44 +74,6 @@ static bool asset(struct exchange *exchange)
 	return true;
 }
 
-/* ---- the page of error codes, which doc_url points at ---- */
-
-static const int shown[] = {
-	ERR_VALIDATION,   ERR_INVALID_KEY,      ERR_REVOKED_KEY,
-	ERR_UNPAID_LIMIT, ERR_NOT_OPERATIONAL,  ERR_INSUFFICIENT_BALANCE,
-	ERR_SUSPENDED,    ERR_ACCOUNT_DISABLED, ERR_NOT_FOUND,
-	ERR_CONFLICT,     ERR_TOO_LARGE,        ERR_LIMIT_BLOCKED,
-	ERR_RATE_LIMITED, ERR_TEST_QUOTA,       ERR_INTERNAL,
-	ERR_UNAVAILABLE,
-};
-
-int error_docs_make(struct http_server *server)
-{
-	BUF_AUTO struct buf page;
-	buf_init(&page, (size_t)64 * 1024);
-	buf_add_text(&page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	                    "<meta name=\"viewport\" content=\"width=device-width\">\n" HTML_ICONS
-	                    "<title>Error codes · Códigos de error</title>\n"
-	                    "<link rel=\"stylesheet\" href=\"/assets/verify.css\">\n</head>\n<body>\n"
-	                    "<header>\n<p><a href=\"/docs\">Documentation · <span "
-	                    "lang=\"es\">Documentación</span></a></p>\n</header>\n<main>\n"
-	                    "<h1>Error codes · <span lang=\"es\">Códigos de error</span></h1>\n<dl>\n");
-	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-		const char *code = error_code_text(shown[i]);
-		buf_printf(&page,
-		           "<dt id=\"%s\"><code>%s</code> (HTTP %d)</dt>\n<dd>%s</dd>\n"
-		           "<dd lang=\"es\">%s</dd>\n",
-		           code, code, error_http_status(shown[i]),
-		           error_general_message(shown[i], LANGUAGE_ENGLISH),
-		           error_general_message(shown[i], LANGUAGE_SPANISH));
-	}
-	buf_add_text(&page, "</dl>\n</main>\n</body>\n</html>\n");
-	int result = buf_check(&page);
-	server->error_docs_size = page.size;
-	server->error_docs = buf_take(&page);
-	return result;
-}
-
 /* Adds the headers of a page without scripts and forms. */
 static void fixed_page_headers(struct exchange *exchange)
 {

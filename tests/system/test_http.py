@@ -1,12 +1,17 @@
 """HTTP itself: routes, methods, languages, headers, sizes, broken requests, order of the checks."""
 
+import html
 import http.client
 import io
 import json
+import os
+import pathlib
 import re
 import socket
+import subprocess
 
 import pytest
+import yaml
 
 from client import ERROR, PATIENCE, Answer, Client, check_promises, fresh
 
@@ -132,6 +137,44 @@ def test_the_error_record_has_its_four_members_and_a_page_that_explains_it(share
         assert url.startswith(shared.service.public_url)
         page = anyone.get(url[len(shared.service.public_url):].partition("#")[0]).expect(200)
         assert url.partition("#")[2] in page.body.decode()
+
+
+def error_sections(anyone):
+    """What the page of error codes says about each."""
+    page = anyone.get("/docs/errors").expect(200).body.decode()
+    assert page.endswith("</html>\n")
+    found = re.findall(r'<section id="(\w+)">(.*?)</section>', page, re.DOTALL)
+    return {code: html.unescape(text) for code, text in found}
+
+
+def test_the_page_of_error_codes_has_cause_remedy_and_example_of_each_in_both_languages(anyone):
+    described = pathlib.Path(__file__).resolve().parents[2] / "docs/openapi.yaml"
+    schemas = yaml.safe_load(described.read_text())["components"]["schemas"]
+    sections = error_sections(anyone)
+    assert list(sections) == schemas["Error"]["properties"]["code"]["x-extensible-enum"]
+    for code, text in sections.items():
+        english, spanish = text.split('<div lang="es">')
+        assert f"<h2><code>{code}</code> (HTTP " in english
+        for part, words in ((english, ("Cause", "What to do", "Example")), (spanish, ("Causa", "Qué hacer", "Ejemplo"))):
+            assert all(word in part for word in words), part
+            assert part.count("<dd>") == 2 and 'curl -sS "$CONSTANCIA_URL/' in part
+            assert f'{{"code":"{code}","message":"' in part
+        assert english.count("<code>curl") == spanish.count("<code>curl") == 1
+
+
+@pytest.mark.parametrize("code", ["validation_error", "invalid_key", "unpaid_limit_exceeded", "account_not_operational",
+                                  "not_found", "rate_limited"])
+def test_an_example_of_the_page_of_error_codes_gets_that_code(shared, anyone, code):
+    text = error_sections(anyone)[code]
+    command, _, answer = re.search(r"<code>(curl .*?)</code>", text, re.DOTALL)[1].partition("\n\n")
+    environment = {**os.environ, "CONSTANCIA_URL": f"{shared.service.public_url}/v1",
+                   "CONSTANCIA_TEST_KEY": shared.test.key}
+    sent = subprocess.run(["sh", "-c", f"{command} -w '\n%{{http_code}}'"], env=environment, capture_output=True,
+                          text=True, timeout=60, check=True).stdout
+    record, _, status = sent.rpartition("\n")
+    assert json.loads(record)["code"] == code and answer.startswith(f"{status} ")
+    if code == "validation_error":
+        assert json.dumps(json.loads(record)["message"], ensure_ascii=False) in answer
 
 
 # ---- languages ----
