@@ -98,6 +98,13 @@ def test_the_documentation_has_an_index_in_both_languages(service, anyone):
                 "/v1/webhooks.yaml", "/verify"} <= set(page.links)
 
 
+def test_the_examples_of_the_reference_read_the_base_address_that_the_guide_and_the_clients_read(anyone):
+    page = read(anyone, "/docs/reference").words
+    assert "export CONSTANCIA_URL=https://register.example.org/v1" in page
+    assert '"$CONSTANCIA_URL/events"' in page and '"${CONSTANCIA_URL%/v1}/verify"' in page
+    assert not re.search(r"CONSTANCIA_URL\W{1,6}/v1/", page)
+
+
 @pytest.mark.parametrize("path", ["/v1", "/v1/"])
 def test_the_base_address_tells_programs_and_people_where_the_documentation_is(service, anyone, path):
     for headers in ({}, {"Accept": "*/*"}, {"Accept": "application/json"},

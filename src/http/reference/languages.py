@@ -1,6 +1,6 @@
-"""Generates a program for a request in each language, using only the standard library. The programs read the
-address of the installation and the key from the environment (CONSTANCIA_URL, CONSTANCIA_KEY), and print status
-and body, or write the body to a file. If the status is not 2xx, they print the Error record and fail."""
+"""Generates a program for a request in each language, using only the standard library. The programs read the base
+address of the interface, which ends in /v1, and the key from the environment (CONSTANCIA_URL, CONSTANCIA_KEY), and
+print status and body, or write the body to a file. If the status is not 2xx, they print the Error record and fail."""
 import json
 import textwrap
 
@@ -36,6 +36,14 @@ def literal(value, words, arrow, brackets, string):
     return string(value) if isinstance(value, str) else repr(value)
 
 
+BASE = "/v1"
+
+
+def below_base(request):
+    """Returns the target after the base address; None: the page is next to it, not below."""
+    return request.target.removeprefix(BASE) if request.target.startswith(f"{BASE}/") else None
+
+
 # ---- curl ----
 
 def shell(text):
@@ -49,7 +57,8 @@ def curl(request):
         words[0] += f" -X {request.method}"
     if request.saves:
         words[0] += f" -o {shell(request.saves)}"
-    words[0] += f' "$CONSTANCIA_URL{request.target}"'
+    below = below_base(request)
+    words[0] += f' "${{CONSTANCIA_URL%{BASE}}}{request.target}"' if below is None else f' "$CONSTANCIA_URL{below}"'
     if request.secured:
         words.append('-H "Authorization: Bearer $CONSTANCIA_KEY"')
     words += [f"-H {shell(f'{name}: {value}')}" for name, value in request.headers.items()]
@@ -109,7 +118,13 @@ def python(request):
         before = python_form(request.form)
         headers.append('"Content-Type": f"multipart/form-data; boundary={boundary}",')
         data = "body"
-    call = [f'os.environ["CONSTANCIA_URL"] + {quoted(request.target)},', f"method={quoted(request.method)},"]
+    below = below_base(request)
+    if below is None:
+        modules.append("urllib.parse")
+        address = f'urllib.parse.urljoin(os.environ["CONSTANCIA_URL"], {quoted(request.target[1:])}),'
+    else:
+        address = f'os.environ["CONSTANCIA_URL"] + {quoted(below)},'
+    call = [address, f"method={quoted(request.method)},"]
     if headers:
         call.append("headers={\n    " + "\n    ".join(headers) + "\n},")
     if data:
@@ -151,8 +166,11 @@ def typescript(request):
     else:
         result = "console.log(answer.status, await answer.text());\n"
     inner = "".join(textwrap.indent(each, "  ") + "\n" for each in options)
+    below = below_base(request)
+    address = (f"new URL({quoted(request.target[1:])}, process.env.CONSTANCIA_URL)" if below is None
+               else f"process.env.CONSTANCIA_URL + {quoted(below)}")
     return ((f'import {{ {", ".join(imports)} }} from "node:fs";\n\n' if imports else "") + before +
-            f"const answer = await fetch(process.env.CONSTANCIA_URL + {quoted(request.target)}" +
+            f"const answer = await fetch({address}" +
             (f", {{\n{inner}}}" if inner else "") + ");\n"
             "if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);\n" + result +
             ("" if imports else "export {};\n"))
@@ -210,7 +228,10 @@ def java(request):
     else:
         handler, text = "ofString", "answer.body()"
         result = 'System.out.println(answer.statusCode() + " " + answer.body());'
-    body = (f'var uri = URI.create(System.getenv("CONSTANCIA_URL") + {quoted(request.target)});\n'
+    below = below_base(request)
+    address = (f'URI.create(System.getenv("CONSTANCIA_URL")).resolve({quoted(request.target[1:])})' if below is None
+               else f'URI.create(System.getenv("CONSTANCIA_URL") + {quoted(below)})')
+    body = (f"var uri = {address};\n"
             "var request = HttpRequest.newBuilder(uri)\n    " +
             "".join(indent(call, 4) + "\n    " for call in calls) + ".build();\n"
             f"var answer = HttpClient.newHttpClient().send(request, BodyHandlers.{handler}());\n"
@@ -255,8 +276,13 @@ def go(request):
         imports.add("strings")
         text += f"body := {go_raw(pretty(request.json))}\n"
         reader = "strings.NewReader(body)"
-    text += (f'request, err := http.NewRequest({quoted(request.method)}, '
-             f'os.Getenv("CONSTANCIA_URL")+{quoted(request.target)}, {reader})\n' + GO_CHECK)
+    below = below_base(request)
+    if below is None:
+        imports.add("strings")
+        address = f'strings.TrimSuffix(os.Getenv("CONSTANCIA_URL"), {quoted(BASE)})+{quoted(request.target)}'
+    else:
+        address = f'os.Getenv("CONSTANCIA_URL")+{quoted(below)}'
+    text += f"request, err := http.NewRequest({quoted(request.method)}, {address}, {reader})\n" + GO_CHECK
     if request.secured:
         text += 'request.Header.Set("Authorization", "Bearer "+os.Getenv("CONSTANCIA_KEY"))\n'
     for name, value in request.headers.items():
@@ -323,12 +349,14 @@ def php(request):
     if content:
         options.append(f"'content' => {content},")
     options.append("'ignore_errors' => true, // to read the body of errors")
+    below = below_base(request)
+    address = (f"dirname(getenv('CONSTANCIA_URL')) . {php_string(request.target)}" if below is None
+               else f"getenv('CONSTANCIA_URL') . {php_string(below)}")
     result = (f"file_put_contents({php_string(request.saves)}, $answer);\n" if request.saves
               else 'echo "$status $answer\\n";\n')
     return ("<?php\n" + before + "$context = stream_context_create(['http' => [\n" +
             textwrap.indent("\n".join(options), "    ") + "\n]]);\n"
-            f"$answer = file_get_contents(getenv('CONSTANCIA_URL') . {php_string(request.target)}, false, "
-            "$context);\n"
+            f"$answer = file_get_contents({address}, false, $context);\n"
             "$status = $answer === false ? 0 : (int) explode(' ', $http_response_header[0])[1];\n"
             "if ($status < 200 || $status >= 300) {\n"
             '    fwrite(STDERR, "$status $answer\\n");\n    exit(1);\n}\n' + result)
@@ -353,8 +381,11 @@ def csharp_form(form):
 
 def csharp(request):
     imports = {"System", "System.Net.Http", "System.Threading.Tasks"}
+    below, address = below_base(request), 'Environment.GetEnvironmentVariable("CONSTANCIA_URL")'
+    address = (f"new Uri(new Uri({address}), {quoted(request.target[1:])})" if below is None
+               else f"{address} + {quoted(below)}")
     text = (f"var request = new HttpRequestMessage(new HttpMethod({quoted(request.method)}),\n"
-            f'    Environment.GetEnvironmentVariable("CONSTANCIA_URL") + {quoted(request.target)});\n')
+            f"    {address});\n")
     if request.secured:
         text += ('request.Headers.Add("Authorization",\n'
                  '    "Bearer " + Environment.GetEnvironmentVariable("CONSTANCIA_KEY"));\n')

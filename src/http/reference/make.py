@@ -32,9 +32,9 @@ SERVED = """<link rel="icon" href="/favicon.ico" sizes="32x32">
 <link rel="stylesheet" href="/assets/verify.css">
 <link rel="stylesheet" href="/assets/reference.css">
 """
-HOW_TO_RUN = """<p>Examples read the address of the installation, without <code>/v1</code>, and the key
-from the environment, so that programs contain no key. They need only the language's standard library.</p>
-<pre tabindex="0"><code>export CONSTANCIA_URL=https://register.example.org
+HOW_TO_RUN = """<p>Examples read the base address of the interface, which ends in <code>/v1</code>, and the key from the
+environment, so that programs contain no key. They need only the language's standard library.</p>
+<pre tabindex="0"><code>export CONSTANCIA_URL=https://register.example.org/v1
 export CONSTANCIA_KEY=svc_test_…</code></pre>
 <table><caption>How to run the examples</caption>
 <thead><tr><th scope="col">Language</th><th scope="col">Command</th></tr></thead>

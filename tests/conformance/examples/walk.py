@@ -53,7 +53,7 @@ class Walk:
     def run(self, request, key):
         """Exit code, and what it printed."""
         (self.directory / self.file).write_text(self.write(request), encoding="utf-8")
-        environment = {**os.environ, "CONSTANCIA_URL": self.url, "CONSTANCIA_KEY": key}
+        environment = {**os.environ, "CONSTANCIA_URL": f"{self.url}/v1", "CONSTANCIA_KEY": key}
         for command in COMMANDS[self.language]:
             done = subprocess.run(command, shell=True, cwd=self.directory, env=environment,
                                   capture_output=True, timeout=PATIENCE_S, check=False)
