@@ -216,3 +216,17 @@ def test_a_reference_is_described_as_it_is_taken(description, shared, reference)
 def test_the_program_tells_its_version():
     done = run("version")
     assert done.returncode == 0 and done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", ["Event", "EventTimestamp", "ChannelConfig", "CertificationRange", "Certification",
+                                  "Verification", "FileIssued", "IssuedDocument"])
+def test_a_record_requires_every_member_because_all_are_always_sent(description, name):
+    schema = description.document["components"]["schemas"][name]
+    assert set(schema["required"]) == set(schema["properties"])
+
+
+def test_what_may_be_null_is_described_in_the_one_form_that_the_overlay_knows(description):
+    for place, name, value in walk(description.document["components"]["schemas"]):
+        if name != "type" or "/CertificationRequest" in place:  # whose conditions name null alone
+            continue
+        assert value != "null" and (not isinstance(value, list) or value[1:] == ["null"]), place

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,6 +78,9 @@ func registerDigest(events *api.EventsAPIService, key context.Context, file []by
 	declared := api.EventHashAsEventDeclaration(api.NewEventHash("digest", digest, "sha-512"))
 	event := must(events.RegisterEvent(key).EventDeclaration(declared).Execute())
 	expect(event.Hash == digest && event.GetHashAlg() == "sha-512", "digest", event.Hash)
+	kept, err := json.Marshal(event) // as a receipt: with the members that are null
+	expect(err == nil && bytes.Contains(kept, []byte(`"occurred_at":null`)) &&
+		bytes.Contains(kept, []byte(`"sealed_at":null`)), "members that are null", string(kept))
 }
 
 func listAll(events *api.EventsAPIService, key context.Context) {

@@ -85,6 +85,8 @@ final class Walk {
         Event event = events.registerEvent(new EventDeclaration(new EventHash()
             .clientRef("digest").hash(hash).hashAlg(EventHash.HashAlgEnum.SHA_512)), null, null);
         expect(event.getHash().equals(hash), "digest");
+        String kept = ApiClient.createDefaultObjectMapper().writeValueAsString(event);
+        expect(kept.contains("\"occurred_at\":null") && kept.contains("\"sealed_at\":null"), kept);
     }
 
     private static void listAll(EventsApi events) throws Exception {

@@ -5,6 +5,7 @@ go 1.24.0
 require (
 	github.com/oapi-codegen/runtime v1.8.0
 	go.yaml.in/yaml/v3 v3.0.6
+	gopkg.in/yaml.v2 v2.4.0 // for the client that the oldest version makes
 )
 
 require (

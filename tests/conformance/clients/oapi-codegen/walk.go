@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/json"
 	"fmt"
 	"mime/multipart"
 	"net/http"
@@ -74,6 +75,9 @@ func registerDigest(client *api.ClientWithResponses, file []byte) {
 		HashAlg: api.EventHashHashAlgSha512}) == nil, "declared")
 	event := must(client.RegisterEventWithResponse(always, nil, declared)).JSON201
 	expect(event != nil && event.Hash == digest && event.Modality == api.HashOnly, "digest")
+	kept, err := json.Marshal(event) // as a receipt: with the members that are null
+	expect(err == nil && bytes.Contains(kept, []byte(`"occurred_at":null`)) &&
+		bytes.Contains(kept, []byte(`"sealed_at":null`)), "members that are null", string(kept))
 }
 
 func listAll(client *api.ClientWithResponses) {
@@ -113,8 +117,8 @@ func certify(client *api.ClientWithResponses) *api.Certification {
 }
 
 func download(client *api.ClientWithResponses, certification *api.Certification) {
-	expect(len(*certification.Reports) > 0, "reports")
-	for _, report := range *certification.Reports {
+	expect(len(certification.Reports) > 0, "reports")
+	for _, report := range certification.Reports {
 		link := must(url.Parse(report.Url))
 		asked := api.DownloadParams{Mac: link.Query().Get("mac"),
 			Expires: must(strconv.ParseInt(link.Query().Get("expires"), 10, 64))}
@@ -128,7 +132,7 @@ func download(client *api.ClientWithResponses, certification *api.Certification)
 func verify(pages *api.ClientWithResponses, certification *api.Certification) {
 	found := must(pages.VerifyCodeWithResponse(always, *certification.VerificationCode)).JSON200
 	expect(found != nil && found.CertificationId == certification.CertificationId, "verified")
-	digest := (*certification.Reports)[0].Sha256
+	digest := certification.Reports[0].Sha256
 	found = must(pages.VerifyWithResponse(always, &api.VerifyParams{Sha256: &digest})).JSON200
 	expect(found != nil && len(found.Documents) > 0, "verified by digest")
 	missing := must(pages.VerifyCodeWithResponse(always, "SVC-2026-AAAA-AAAA")).JSON404

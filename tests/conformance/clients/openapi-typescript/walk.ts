@@ -57,6 +57,8 @@ async function registerDigest(digests: Client<paths>) {
     const event = given(await digests.POST("/events",
         { body: { client_ref: "digest", hash, hash_alg: "sha-512" } }));
     assert.deepEqual([event.hash, event.hash_alg, event.modality], [hash, "sha-512", "hash_only"]);
+    const occurred: string | null = event.occurred_at; // not undefined
+    assert.deepEqual([occurred, event.timestamp.sealed_at], [null, null]);
 }
 
 async function listAll(open: Client<paths>) {

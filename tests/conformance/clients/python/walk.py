@@ -50,6 +50,8 @@ def register_digest(events):
     event = events.register_event(api.EventDeclaration(
         api.EventHash(client_ref="digest", hash=digest, hash_alg="sha-512")))
     assert (event.hash, event.hash_alg, event.modality) == (digest, "sha-512", "hash_only")
+    kept = json.loads(event.to_json())  # as a receipt: with the members that are null
+    assert kept["occurred_at"] is None and kept["timestamp"]["sealed_at"] is None, kept
 
 
 def list_all(events):

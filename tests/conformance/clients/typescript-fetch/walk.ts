@@ -8,7 +8,7 @@ import * as api from "./client/index";
 const PATIENCE_MS = 300_000;
 const [, , basePath, contentKey, digestKey, laterUrl] = process.argv;
 const file = Buffer.from(Array.from({ length: 16384 }, (_, i) => i % 256));
-const when = new Date("2026-01-31T08:30:00.123Z");
+const when = "2026-01-31T08:30:00.123456Z";
 
 const configured = (accessToken?: string) => new api.Configuration({ basePath, accessToken });
 const sha = (kind: string, content: Uint8Array) => createHash(kind).update(content).digest("hex");
@@ -50,6 +50,9 @@ async function registerDigest(events: api.EventsApi) {
         eventDeclaration: { clientRef: "digest", hash, hashAlg: "sha-512" },
     });
     assert.deepEqual([event.hash, event.hashAlg, event.modality], [hash, "sha-512", "hash_only"]);
+    const kept: any = api.EventToJSON(event); // as a receipt: with the members that are null
+    assert.deepEqual([kept.occurred_at, kept.timestamp.sealed_at], [null, null]);
+    assert.match(kept.received_at, /\.[0-9]{6}Z$/);
 }
 
 async function listAll(events: api.EventsApi) {
