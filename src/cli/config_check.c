@@ -14,6 +14,7 @@
 #include "ledger/ledger.h"
 #include "net/http.h"
 #include "net/mail.h"
+#include "net/origin.h"
 #include "seal/level.h"
 #include "service/service.h"
 #include "service/webhook.h"
@@ -101,6 +102,21 @@ static void check_proxies(const struct check *check)
 		}
 }
 
+static void check_origins(const struct check *check)
+{
+	struct slice wrong;
+	char what[512];
+	if (origin_list_is_valid(check->settings->http_cors_origins, &wrong))
+		return;
+	snprintf(
+		what, sizeof what,
+		"must be a list of origins such as https://app.example.org,http://localhost:5173: "
+		"'%.*s' is none; an origin is a scheme, a host in lower case and a port other than the "
+		"default, without a path, a slash at the end or a wildcard",
+		(int)(wrong.size < 100 ? wrong.size : 100), wrong.data);
+	fault(check, "http.cors_origins", what);
+}
+
 static void check_service(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
@@ -127,6 +143,7 @@ static void check_service(const struct check *check, bool serving)
 	if (serving)
 		http_check_tls(settings, check->report.problem, check->report.warning,
 		               check->report.context);
+	check_origins(check);
 	if (settings->http_drain_delay > DRAIN_DELAY_MAX_US)
 		fault(check, "http.drain_delay", "must be at most 8s");
 }

@@ -142,10 +142,14 @@ static char *number(char *end, int64_t value)
 	return end;
 }
 
+#define VARY_SIZE 64
+
 struct header_list {
-	const char *names[EXTRA_HEADERS_MAX + 12][2];
+	const char *names[EXTRA_HEADERS_MAX + 12 + CORS_HEADERS_MAX][2];
 	int count;
 	char numbers[4][24];
+	char vary[VARY_SIZE];
+	struct cors_headers cors;
 };
 
 static void put(struct header_list *list, const char *name, const char *value)
@@ -164,6 +168,20 @@ static bool is_secure(const struct exchange *exchange)
 	       strncmp(exchange->service->settings->service_public_url, "https://", 8) == 0;
 }
 
+static void put_cross_origin(const struct exchange *exchange, struct header_list *list)
+{
+	const struct answer *answer = &exchange->answer;
+	struct cors_headers *cors = &list->cors;
+	cors_headers(exchange, cors);
+	int size =
+		snprintf(list->vary, sizeof list->vary, "%s%s",
+	             answer->vary ? answer->vary : "Accept-Language", cors->varies ? ", Origin" : "");
+	assert(size > 0 && (size_t)size < sizeof list->vary);
+	put(list, "Vary", list->vary);
+	for (int i = 0; i < cors->count; i++)
+		put(list, cors->names[i][0], cors->names[i][1]);
+}
+
 /* Collects all headers except those of the framing. */
 static void collect(struct exchange *exchange, struct header_list *list)
 {
@@ -174,7 +192,7 @@ static void collect(struct exchange *exchange, struct header_list *list)
 		put(list, "Content-Type", answer->content_type);
 	const char *language = exchange->language == LANGUAGE_SPANISH ? "es" : "en";
 	put(list, "Content-Language", answer->language ? answer->language : language);
-	put(list, "Vary", answer->vary ? answer->vary : "Accept-Language");
+	put_cross_origin(exchange, list);
 	put(list, "Cache-Control", answer->cache ? answer->cache : "no-store");
 	put(list, "X-Request-Id", exchange->request_id);
 	if (!exchange->loop->is_operators) {

@@ -62,6 +62,7 @@ struct answer {
 struct head {
 	struct slice authorization, api_key, accept, accept_language, content_type, content_encoding;
 	struct slice scenario, range, cookie;
+	struct slice origin;                             /* of the page that sends the request */
 	struct slice forwarded_for[FORWARDED_LINES_MAX]; /* each a list; empty: absent */
 	struct slice idempotency_key; /* copied and NUL-terminated if the operation uses it */
 	bool idempotency_key_repeated;
@@ -69,7 +70,8 @@ struct head {
 	struct slice none_match[NONE_MATCH_LINES_MAX]; /* each a list; empty: absent */
 	struct slice misplaced_key; /* name of a header that seems to contain the API key */
 	struct slice signature;     /* signature of a payment provider's notice, copied */
-	bool authorization_repeated;
+	bool authorization_repeated, origin_repeated;
+	bool asks_for_method; /* Access-Control-Request-Method is present */
 	/* Name of the first repeated header of each kind; NULL: none. */
 	const char *repeated_key, *repeated_scenario, *repeated_of_body;
 	bool has_if_range;

@@ -394,7 +394,8 @@ static int refuse_head(struct exchange *exchange, struct error *error)
 	                                        : rate_refusal(exchange, error);
 }
 
-/* Finds the operation. `OPTIONS *` asks about the server (RFC 9110 section 9.3.7). */
+/* Finds the operation. `OPTIONS *` asks about the server (RFC 9110 section 9.3.7); another OPTIONS
+ * is allowed as a preflight only. */
 static int find_operation(struct exchange *exchange, const char *method_text, struct error *error)
 {
 	exchange->route = NULL;
@@ -407,6 +408,10 @@ static int find_operation(struct exchange *exchange, const char *method_text, st
 		return error_set(error, found, MSG_NONE, NULL);
 	if (found)
 		return refuse_route(exchange, found, MSG_HTTP_PATH, error);
+	if (cors_is_preflight(exchange, method_text)) {
+		exchange->operation = &operation_preflight;
+		return 0;
+	}
 	enum method method = method_parse(method_text);
 	exchange->operation = method < METHOD_COUNT ? exchange->route->operations[method] : NULL;
 	return exchange->operation ? 0 : refuse_route(exchange, ERR_METHOD, MSG_NONE, error);

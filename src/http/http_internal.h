@@ -3,6 +3,7 @@
 #define HTTP_HTTP_INTERNAL_H
 
 #include "http/acceptor.h"
+#include "http/cors.h"
 #include "http/exchange.h"
 #include "http/guard.h"
 #include "http/loop.h"

@@ -199,6 +199,20 @@ static void read_single(struct slice *kept, struct slice value, const char *name
 	*kept = value;
 }
 
+/* Reads the headers that a browser adds to requests of pages of other origins. */
+static bool read_cross_origin(struct head *head, struct slice name, struct slice value)
+{
+	if (header_name_is(name, "Origin")) {
+		head->origin_repeated |= head->origin.data != NULL;
+		head->origin = value;
+	} else if (header_name_is(name, "Access-Control-Request-Method")) {
+		head->asks_for_method = true;
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static void read_meaning(struct exchange *exchange, struct slice name, struct slice value)
 {
 	struct head *head = &exchange->head;
@@ -254,7 +268,7 @@ static enum MHD_Result read_line(void *context, enum MHD_ValueKind kind, const c
 		follow_line(head, name, value_data, value_size);
 	if (!header_is_token(name) || !header_is_text(value))
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
-	else if (!read_framing(head, name, value, whole))
+	else if (!read_framing(head, name, value, whole) && !read_cross_origin(head, name, value))
 		read_meaning(exchange, name, value);
 	return MHD_YES;
 }

@@ -7,11 +7,12 @@
 #ifndef HTTP_REQUEST_HEAD_H
 #define HTTP_REQUEST_HEAD_H
 
+#include "http/cors.h"
 #include "http/exchange.h"
 
 #define HEAD_SIZE_MAX ((size_t)16 * 1024) /* from the request line to the empty line */
 #define HEAD_LINES_MAX 100                /* of headers */
-/* With cookies, policies and the longest file name below 4 KiB, plus the HSTS header. */
+/* With cookies, policies and the longest file name below 4 KiB, plus HSTS and CORS headers. */
 #define ANSWER_HEAD_MAX ((size_t)5632)
 #define HSTS_NAME "Strict-Transport-Security"
 #define HSTS_VALUE "max-age=31536000"
@@ -23,8 +24,8 @@
 _Static_assert(CONNECTION_MEMORY >=
                    HEAD_SIZE_MAX + (HEAD_LINES_MAX + 3) * LINE_RECORD_SIZE + ANSWER_HEAD_MAX,
                "the memory suffices for the largest accepted head and answer");
-_Static_assert(ANSWER_HEAD_MAX >= 4096 + sizeof HSTS_NAME + sizeof HSTS_VALUE + 2,
-               "the answer head has space for the HSTS header");
+_Static_assert(ANSWER_HEAD_MAX >= 4096 + sizeof HSTS_NAME + sizeof HSTS_VALUE + 2 + CORS_HEAD_MAX,
+               "the answer head has space for HSTS and CORS headers");
 
 /* Returns whether libmicrohttpd is older than 1.0 and accepts heads that RFC 9112 forbids. */
 bool head_parser_is_lenient(void);

@@ -2,6 +2,7 @@
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
 
+#include "http/cors.h"
 #include "http/exchange.h"
 
 enum method { METHOD_GET, METHOD_POST, METHOD_COUNT, METHOD_OTHER };
@@ -60,6 +61,7 @@ struct route {
 	const char *pattern;
 	const struct operation *operations[METHOD_COUNT]; /* HEAD uses GET */
 	const char *allow;
+	enum cors cors; /* origins whose pages may read the answers */
 };
 
 /* Terminated by an entry without a pattern. */
@@ -68,6 +70,8 @@ extern const size_t public_route_count;
 /* Finds the route among those of the loop; sets exchange->route and `arguments` (percent-decoded,
  * in the arena). ERR_NOT_FOUND: no pattern matches, ERR_NO_MEMORY; the route is then NULL. */
 int route_find(struct exchange *exchange) MUST_CHECK;
+/* Finds the route of a path of the public interface without reading its arguments; NULL: none. */
+const struct route *route_of_path(struct slice path);
 enum method method_parse(const char *method);
 
 extern const struct operation operation_register, operation_register_batch, operation_list_events,
@@ -80,6 +84,7 @@ extern const struct operation operation_register, operation_register_batch, oper
 	operation_security, operation_robots, operation_icon, operation_console,
 	operation_console_content, operation_console_form, operation_console_try,
 	operation_console_call, operation_console_sign_in, operation_payment_notice,
-	operation_server_options, operation_live, operation_ready, operation_metrics;
+	operation_server_options, operation_preflight, operation_live, operation_ready,
+	operation_metrics;
 
 #endif

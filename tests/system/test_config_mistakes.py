@@ -610,6 +610,14 @@ mistake("replicas", {"store.require_replicas": "-1"},
 mistake("security contact", {"service.security_contact": "security@example.org"},
         ["{file}:7: service.security_contact: must be a list of addresses such as "
          "mailto:security@example.org,https://example.org/report"])
+for wrong in ("*", "https://app.example.org/", "https://App.example.org", "https://app.example.org:443", "null",
+              "app.example.org", "https://*.example.org", "capacitor://localhost", "https://user@app.example.org",
+              "https://app.example.org:0", "https://app.example.org:65536"):
+    mistake(f"origin {wrong}", {"http.cors_origins": f"http://localhost:5173,{wrong}"},
+            ["{file}:18: http.cors_origins: must be a list of origins such as "
+             f"https://app.example.org,http://localhost:5173: '{wrong}' is none; an origin is a scheme, a host in lower "
+             "case and a port other than the default, without a path, a slash at the end or a wildcard"])
+mistake("origins", {"http.cors_origins": "https://app.example.org, http://localhost:5173,http://[::1]:8080"}, [])
 mistake("config missing", {},
         ["/nonexistent.conf: No such file or directory"],
         arguments=["--config", "/nonexistent.conf"])

@@ -93,6 +93,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	settings->service_listen = "127.0.0.1:0";
 	settings->service_admin_listen = "127.0.0.1:0";
 	settings->service_trusted_proxies = "";
+	settings->http_cors_origins = "";
 	settings->log_requests = "none";
 	settings->log_addresses = "none";
 	settings->service_data_dir = harness->sample.directory;

@@ -41,14 +41,20 @@ int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
 	return result;
 }
 
-static int ask(void)
+static int ask_from(const char *origin)
 {
 	char head[256];
 	int descriptor = harness_connect(&harness);
 	snprintf(head, sizeof head,
-	         "GET /v1/channel HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n\r\n", LIVE);
+	         "GET /v1/channel HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n%s\r\n", LIVE,
+	         origin);
 	harness_send(descriptor, head, strlen(head));
 	return descriptor;
+}
+
+static int ask(void)
+{
+	return ask_from("");
 }
 
 static void answered(int descriptor, int status, const char *code)
@@ -109,6 +115,7 @@ TEST_CASE(test_hangs_for_longer_than_it_counts)
 static void short_deadline(struct settings *settings)
 {
 	settings->http_deadline = US_PER_SECOND / 2;
+	settings->http_cors_origins = "https://app.example.org";
 }
 
 static int start_impatient(void **state)
@@ -137,6 +144,21 @@ TEST_CASE_WITH(test_hangs_beyond_the_deadline, start_impatient, harness_tear_dow
 		reply_free(&reply);
 	} while (reply.status == 503);
 	assert_int_equal(reply.status, 200);
+}
+
+/* The exchange that answers in place of the waiting one knows the origin. */
+TEST_CASE_WITH(test_a_page_can_read_that_the_deadline_has_passed, start_impatient,
+               harness_tear_down)
+{
+	hang();
+	int waiting = ask_from("Origin: https://app.example.org\r\n");
+	struct reply reply;
+	harness_read(waiting, false, &reply);
+	assert_string_equal(reply_header(&reply, "Access-Control-Allow-Origin"),
+	                    "https://app.example.org");
+	reply_expect(&reply, 503, "temporarily_unavailable");
+	close(waiting);
+	sem_post(&let_go);
 }
 
 static int start(void **state)
