@@ -57,7 +57,27 @@ static bool limit_applies(const struct ledger_limit *limit, const struct ledger_
 	       (limit->key == 0 || limit->key == request->key);
 }
 
-static int check_live(const struct pass *pass, const struct ledger_request *request)
+/* The event would be received in the period of the clock, or of the chain's last event if that is
+ * later. */
+static int check_limits(const struct pass *pass, struct ledger_request *request)
+{
+	const struct ledger_account *account = pass->account;
+	int64_t last_us = request->chain->last_received_at_us;
+	int64_t at_us = last_us > pass->clock->now_us ? last_us : pass->clock->now_us;
+	int result = OK;
+	for (size_t i = 0; i < account->limit_count; i++) {
+		const struct ledger_limit *limit = &account->limits[i];
+		if (!limit->block || limit->used < limit->max_events || !limit_applies(limit, request))
+			continue;
+		int64_t until_us = period_end_us(limit->period, at_us);
+		if (!result || until_us > request->blocked_until_us)
+			request->blocked_until_us = until_us;
+		result = ERR_LIMIT_BLOCKED;
+	}
+	return result;
+}
+
+static int check_live(const struct pass *pass, struct ledger_request *request)
 {
 	const struct ledger_account *account = pass->account;
 	const struct ledger_clock *clock = pass->clock;
@@ -65,11 +85,8 @@ static int check_live(const struct pass *pass, const struct ledger_request *requ
 	if (ledger_clock_is_refused(clock) ||
 	    ledger_clock_lag_us(request->chain->last_received_at_us, clock->now_us) > clock->bound_us)
 		return ERR_CLOCK;
-	for (size_t i = 0; i < account->limit_count; i++) {
-		const struct ledger_limit *limit = &account->limits[i];
-		if (limit->block && limit->used >= limit->max_events && limit_applies(limit, request))
-			return ERR_LIMIT_BLOCKED;
-	}
+	if (check_limits(pass, request))
+		return ERR_LIMIT_BLOCKED;
 	if (account->balance <= 0 && account->unpaid_events >= account->unpaid_limit)
 		return ERR_UNPAID_LIMIT;
 	return OK;

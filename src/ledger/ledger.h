@@ -42,6 +42,8 @@ bool period_parse(struct slice text, enum period *ret) MUST_CHECK;
 void period_key(enum period period, int64_t time_us, char key[PERIOD_KEY_SIZE]);
 /* Gets the first and the last day of the period that contains a time, counted from 1970-01-01. */
 void period_days(enum period period, int64_t time_us, int64_t *ret_first, int64_t *ret_last);
+/* Returns the start of the period after the one that contains a time. */
+int64_t period_end_us(enum period period, int64_t time_us);
 
 enum event_status { STATUS_REGISTERED, STATUS_UNPAID, STATUS_TEST };
 const char *event_status_text(enum event_status status);
@@ -124,9 +126,11 @@ struct ledger_request {
 	               ERR_UNPAID_LIMIT, ERR_TEST_QUOTA, ERR_FULL */
 	bool replayed;
 	bool beyond_stored; /* ERR_FULL because of stored_max */
-	int64_t original;   /* replayed or ERR_CONFLICT: sequence of the event with this client_ref, in
-	                       the store or earlier in this batch */
-	int64_t sequence;   /* this and the following: of a new event */
+	/* ERR_LIMIT_BLOCKED: when the last of the limits that block it begins its next period */
+	int64_t blocked_until_us;
+	int64_t original; /* replayed or ERR_CONFLICT: sequence of the event with this client_ref, in
+	                     the store or earlier in this batch */
+	int64_t sequence; /* this and the following: of a new event */
 	int64_t received_at_us;
 	int64_t config_version;
 	enum event_status status;

@@ -33,6 +33,13 @@ void period_days(enum period period, int64_t time_us, int64_t *ret_first, int64_
 		*ret_first = *ret_last = time_day(time_us);
 }
 
+int64_t period_end_us(enum period period, int64_t time_us)
+{
+	int64_t first, last;
+	period_days(period, time_us, &first, &last);
+	return (last + 1) * US_PER_DAY;
+}
+
 const char *event_status_text(enum event_status status)
 {
 	static const char *const names[] = {"registered", "unpaid", "test"};

@@ -108,7 +108,8 @@ def check_promises(answer):
 def check_error(answer):
     headers = answer.headers
     retry_after = headers.get("Retry-After")
-    if answer.status in (422, 429, 503):
+    blocked = answer.status == 422 and answer.code == "limit_blocked"
+    if answer.status in (429, 503) or blocked:
         assert retry_after and retry_after.isdigit() and int(retry_after) >= 1, answer
     else:
         assert retry_after is None, answer

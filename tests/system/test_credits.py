@@ -1,6 +1,7 @@
 """The balance, unpaid events and their settlement, and consumption limits."""
 
 import datetime
+import time
 
 import pytest
 
@@ -162,6 +163,26 @@ def test_a_blocking_limit_of_a_channel_refuses_what_comes_after(channel, period)
     other.live.register().expect(201)
     service.admin("limit", "delete", made["limit_id"])
     channel.live.register({"n": 3}, "c").expect(201)
+
+
+def next_period(period, at):
+    day = datetime.datetime.fromtimestamp(at, datetime.timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+    return ((day.replace(day=1) + datetime.timedelta(days=32)).replace(day=1) if period == "month" else
+            day + datetime.timedelta(days=1)).timestamp()
+
+
+@pytest.mark.parametrize("periods", [["day"], ["month"], ["day", "month"]])
+def test_a_blocked_event_is_told_when_the_next_period_begins(channel, periods):
+    """Of several limits, the last one that blocks."""
+    for period in periods:
+        limit(channel.service, "--channel", channel.id, most=1, action="block", period=period)
+    limit(channel.service, "--channel", channel.id, most=1000, action="block", period="month")
+    limit(channel.service, "--channel", channel.id, most=1, action="warn", period="month")
+    channel.live.register().expect(201)
+    before = time.time()
+    answer = channel.live.register().expect(422, "limit_blocked")
+    until = next_period(periods[-1], before)
+    assert until - time.time() - 1 <= int(answer.headers["Retry-After"]) <= until - before + 1
 
 
 def test_test_events_do_not_count_and_are_not_blocked(channel):

@@ -74,6 +74,13 @@ static int test_quota_wait_seconds(int64_t now_us)
 	return (int)((time_next_day(now_us) - now_us) / US_PER_SECOND + 1);
 }
 
+static int limit_wait_seconds(const struct batch *batch, const struct ledger_request *request)
+{
+	int64_t wait_us = request->blocked_until_us - batch->clock.now_us;
+	assert(wait_us > 0);
+	return (int)((wait_us + US_PER_SECOND - 1) / US_PER_SECOND);
+}
+
 /* Upper limit: the clock may be corrected earlier. */
 #define CLOCK_WAIT_MAX_SECONDS 60
 
@@ -130,6 +137,8 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		given->error->code = request->result;
 	if (request->result == ERR_TEST_QUOTA)
 		wait_for(given, test_quota_wait_seconds(batch->clock.now_us));
+	if (request->result == ERR_LIMIT_BLOCKED)
+		wait_for(given, limit_wait_seconds(batch, request));
 	if (request->result == ERR_CONFLICT)
 		give_conflict(request, given);
 	if (request->result == ERR_FULL && request->beyond_stored)

@@ -356,6 +356,67 @@ TEST_CASE(consumption_limits)
 	world_end(&world);
 }
 
+/* Until the last of the blocking limits has its next period: not of those that warn, have events
+ * left, or are of another key. */
+TEST_CASE(blocked_until_the_next_period)
+{
+	static const struct {
+		const char *now, *last_received, *until;
+		bool by_day, by_month;
+	} cases[] = {
+		{"2026-01-01T00:00:00Z", NULL, "2026-01-02T00:00:00Z", true, false},
+		{"2026-01-31T23:59:59.999999Z", NULL, "2026-02-01T00:00:00Z", true, false},
+		{"2026-01-01T00:00:00Z", NULL, "2026-02-01T00:00:00Z", false, true},
+		{"2028-02-29T12:00:00Z", NULL, "2028-03-01T00:00:00Z", false, true},
+		{"2026-12-31T12:00:00Z", NULL, "2027-01-01T00:00:00Z", true, true},
+		{"2026-12-30T12:00:00Z", NULL, "2027-01-01T00:00:00Z", true, true},
+		/* The chain is ahead of the clock. */
+		{"2026-01-31T23:59:59Z", "2026-02-01T00:00:01Z", "2026-03-01T00:00:00Z", true, true},
+		{"2026-01-31T23:59:59Z", "2026-02-01T00:00:01Z", "2026-02-02T00:00:00Z", true, false},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct world world;
+		int64_t now_us, until_us;
+		struct error error = {0};
+		world_begin(&world, 100, 5);
+		assert_int_equal(time_parse(slice_of(cases[i].now), "now", &now_us, &error), 0);
+		assert_int_equal(time_parse(slice_of(cases[i].until), "until", &until_us, &error), 0);
+		struct ledger_request request = request_make(&world, 0, "a");
+		if (cases[i].last_received)
+			assert_int_equal(time_parse(slice_of(cases[i].last_received), "last",
+			                            &request.chain->last_received_at_us, &error),
+			                 0);
+		struct ledger_limit limits[] = {
+			{.limit_id = "l1", .channel = 1, .max_events = 1, .used = 1, .period = PERIOD_MONTH},
+			{.limit_id = "l2",
+		     .channel = 1,
+		     .max_events = 1,
+		     .used = cases[i].by_month,
+		     .period = PERIOD_MONTH,
+		     .block = true},
+			{.limit_id = "l3",
+		     .channel = 1,
+		     .max_events = 1,
+		     .used = cases[i].by_day,
+		     .period = PERIOD_DAY,
+		     .block = true},
+			{.limit_id = "l4",
+		     .channel = 1,
+		     .max_events = 1,
+		     .used = 1,
+		     .period = PERIOD_MONTH,
+		     .block = true,
+		     .key = 11},
+		};
+		world.account.limits = limits;
+		world.account.limit_count = 4;
+		run_at(&world, &request, 1, now_us);
+		assert_int_equal(request.result, ERR_LIMIT_BLOCKED);
+		assert_int_equal(request.blocked_until_us, until_us);
+		world_end(&world);
+	}
+}
+
 TEST_CASE(test_quotas)
 {
 	struct world world;
