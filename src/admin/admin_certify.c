@@ -90,7 +90,8 @@ static int run_request(const struct admin_call *call, struct json_writer *out, s
 	};
 	asked.order.expected = &asked.expected;
 	asked.order.store = call->admin->store;
-	return certification_request(call->admin->service, &asked.order, out->out, &replayed, error);
+	return certification_request(call->admin->service, &asked.order, out->out, &replayed, NULL,
+	                             error);
 }
 
 #define OF_RANGE                                                                                   \

@@ -89,6 +89,14 @@ static int parse_range(struct exchange *exchange, struct certification_range *ra
 	return result;
 }
 
+/* Answers with `out`. While the certification is in processing, the client learns when to ask. */
+static void answer_waiting(struct exchange *exchange, int status, int64_t wait_seconds)
+{
+	answer_out(exchange, status);
+	if (exchange->answer.status == status)
+		exchange->answer.retry_after_seconds = wait_seconds;
+}
+
 static int certify(struct exchange *exchange, struct error *error)
 {
 	struct certification_range range;
@@ -101,16 +109,18 @@ static int certify(struct exchange *exchange, struct error *error)
 		.fails = exchange->forced.fails,
 	};
 	bool replayed = false;
+	int64_t wait_seconds = 0;
 	int result = parse_range(exchange, &range, error);
 	if (!result)
 		result = certification_range_check(&range, INT64_MAX, error); /* check without the chain */
 	if (!result)
 		result = guard_forced_error(exchange, error);
 	if (!result)
-		result = certification_request(exchange->service, &order, &exchange->out, &replayed, error);
+		result = certification_request(exchange->service, &order, &exchange->out, &replayed,
+		                               &wait_seconds, error);
 	if (result)
 		return result;
-	answer_out(exchange, 202);
+	answer_waiting(exchange, 202, wait_seconds);
 	if (replayed && exchange->answer.status == 202)
 		answer_header(exchange, "Idempotent-Replayed", "true");
 	return 0;
@@ -163,10 +173,11 @@ static int list_certifications(struct exchange *exchange, struct error *error)
 
 static int get_certification(struct exchange *exchange, struct error *error)
 {
+	int64_t wait_seconds = 0;
 	int result = certification_get(exchange->service, &exchange->key, exchange->arguments[0],
-	                               exchange->language, &exchange->out, error);
+	                               exchange->language, &exchange->out, &wait_seconds, error);
 	if (!result)
-		answer_out(exchange, 200);
+		answer_waiting(exchange, 200, wait_seconds);
 	return result;
 }
 

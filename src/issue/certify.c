@@ -192,6 +192,32 @@ int certification_get_evidence_record(struct service *service, const struct key_
 	           : result;
 }
 
+/* ---- waiting ---- */
+
+#define EVENTS_PER_SECOND 100000 /* of one certification, on a slow machine */
+#define WAIT_SHARE 10            /* of the time that has passed */
+
+int64_t certification_wait_seconds(const struct certification *certification, int64_t now_us)
+{
+	if (certification->status != CERTIFICATION_PROCESSING)
+		return 0;
+	int64_t events = certification->last_sequence - certification->first_sequence + 1;
+	int64_t wait = 1 + events / EVENTS_PER_SECOND;
+	int64_t passed = (now_us - certification->requested_at_us) / US_PER_SECOND / WAIT_SHARE;
+	int64_t pause_us = certification->worked_on ? 0 : certification->next_attempt_at_us - now_us;
+	int64_t pause = pause_us > 0 ? (pause_us + US_PER_SECOND - 1) / US_PER_SECOND : 0;
+	wait = passed > wait ? passed : wait;
+	wait = pause > wait ? pause : wait;
+	return wait < CERTIFICATION_WAIT_MAX ? wait : CERTIFICATION_WAIT_MAX;
+}
+
+static void give_wait(const struct certification *certification, int64_t now_us,
+                      int64_t *ret_wait_seconds)
+{
+	if (ret_wait_seconds)
+		*ret_wait_seconds = certification_wait_seconds(certification, now_us);
+}
+
 /* ---- acceptance ---- */
 
 static int accept(struct service *service, struct store *store, struct certification *certification,
@@ -215,7 +241,7 @@ static int accept(struct service *service, struct store *store, struct certifica
 }
 
 static int accept_new(struct service *service, const struct certification_order *order,
-                      struct buf *out, struct error *error)
+                      struct buf *out, int64_t *ret_wait_seconds, struct error *error)
 {
 	struct certification certification;
 	BUF_AUTO struct buf versions;
@@ -232,6 +258,8 @@ static int accept_new(struct service *service, const struct certification_order 
 	struct json_writer writer = {.out = out};
 	write_record(service, &certification, NULL, 0, NULL, order->language,
 	             certification.requested_at_us, &writer);
+	certification.next_attempt_at_us = certification.requested_at_us;
+	give_wait(&certification, certification.requested_at_us, ret_wait_seconds);
 	return OK;
 }
 
@@ -239,8 +267,9 @@ static int accept_new(struct service *service, const struct certification_order 
 
 static int write_current_state(struct service *service, const struct certification *certification,
                                enum language language, struct arena *arena, struct buf *out,
-                               struct error *error)
+                               int64_t *ret_wait_seconds, struct error *error)
 {
+	give_wait(certification, store_now_us(service->store), ret_wait_seconds);
 	struct json_writer writer = {.out = out};
 	struct evidence_offer offer;
 	bool offered = false;
@@ -253,7 +282,8 @@ static int write_current_state(struct service *service, const struct certificati
 }
 
 int certification_get(struct service *service, const struct key_identity *key, struct slice id,
-                      enum language language, struct buf *out, struct error *error)
+                      enum language language, struct buf *out, int64_t *ret_wait_seconds,
+                      struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, CERTIFY_MEMORY_MAX);
@@ -261,11 +291,13 @@ int certification_get(struct service *service, const struct key_identity *key, s
 	int result = store_find_certification(service->store, key->account, key->chain, id, &arena,
 	                                      &certification, error);
 	return result ? result
-	              : write_current_state(service, &certification, language, &arena, out, error);
+	              : write_current_state(service, &certification, language, &arena, out,
+	                                    ret_wait_seconds, error);
 }
 
 int certification_request(struct service *service, const struct certification_order *order,
-                          struct buf *out, bool *ret_replayed, struct error *error)
+                          struct buf *out, bool *ret_replayed, int64_t *ret_wait_seconds,
+                          struct error *error)
 {
 	const struct key_identity *key = order->key;
 	*ret_replayed = false;
@@ -273,7 +305,7 @@ int certification_request(struct service *service, const struct certification_or
 	if (result)
 		return result;
 	if (!order->idempotency_key)
-		return accept_new(service, order, out, error);
+		return accept_new(service, order, out, ret_wait_seconds, error);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, CERTIFY_MEMORY_MAX);
 	struct certification before;
@@ -283,13 +315,14 @@ int certification_request(struct service *service, const struct certification_or
 		                        store_now_us(service->store), order->range, &arena, &before, error);
 		if (result != ERR_NOT_FOUND)
 			break;
-		result = accept_new(service, order, out, error);
+		result = accept_new(service, order, out, ret_wait_seconds, error);
 		if (result != ERR_CONFLICT) /* otherwise a concurrent request was faster */
 			return result;
 	}
 	*ret_replayed = !result;
 	return result ? result
-	              : write_current_state(service, &before, order->language, &arena, out, error);
+	              : write_current_state(service, &before, order->language, &arena, out,
+	                                    ret_wait_seconds, error);
 }
 
 /* Lists the records of a page, in either order. */

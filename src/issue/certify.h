@@ -4,6 +4,7 @@
 
 #include "service/service.h"
 
+struct certification;
 struct certification_range;
 struct certification_order {
 	const struct key_identity *key;
@@ -21,9 +22,15 @@ struct certification_order {
  * Certification record as JSON.
  * If the idempotency key was accepted on the chain within the last 24 hours, nothing of that is
  * done: *ret_replayed is set, and the present record of that certification is returned; for another
- * range ERR_CONFLICT. */
+ * range ERR_CONFLICT. *ret_wait_seconds (may be NULL) is set as by certification_get. */
 int certification_request(struct service *service, const struct certification_order *order,
-                          struct buf *out, bool *ret_replayed, struct error *error) MUST_CHECK;
+                          struct buf *out, bool *ret_replayed, int64_t *ret_wait_seconds,
+                          struct error *error) MUST_CHECK;
+/* Returns after how many seconds a client should ask again, from 1 to CERTIFICATION_WAIT_MAX; 0:
+ * the certification is not in processing. An estimate: a second and one per 100,000 events, a tenth
+ * of the time since the request, or until the next attempt, whichever is longest. */
+#define CERTIFICATION_WAIT_MAX 60
+int64_t certification_wait_seconds(const struct certification *certification, int64_t now_us);
 /* Range and cost of a request, and whether it would be accepted now. */
 struct certification_estimate {
 	int64_t first_sequence, last_sequence;
@@ -39,8 +46,10 @@ struct certification_estimate {
 /* Estimates a request without changing anything. ERR_VALIDATION: the range is invalid. */
 int certification_estimate(struct service *service, const struct certification_order *order,
                            struct certification_estimate *ret, struct error *error) MUST_CHECK;
+/* Appends the record. *ret_wait_seconds (may be NULL): as certification_wait_seconds. */
 int certification_get(struct service *service, const struct key_identity *key, struct slice id,
-                      enum language language, struct buf *out, struct error *error) MUST_CHECK;
+                      enum language language, struct buf *out, int64_t *ret_wait_seconds,
+                      struct error *error) MUST_CHECK;
 /* Appends the present evidence record (RFC 4998, DER) of the certification's documents.
  * ERR_NOT_FOUND: a test certification, or not created yet. */
 int certification_get_evidence_record(struct service *service, const struct key_identity *key,

@@ -103,6 +103,20 @@ def check_promises(answer):
     assert drawn_with or headers.get("Cache-Control") == "no-store", answer
     if answer.status >= 400:
         check_error(answer)
+    else:
+        check_wait(answer)
+
+
+def check_wait(answer):
+    """A certification in processing says when to ask again, and nothing else without an error does."""
+    retry_after = answer.headers.get("Retry-After")
+    path = answer.target.partition("?")[0]
+    asked = (answer.method, answer.status) == ("POST", 202) and path == "/v1/certifications" or \
+        (answer.method, answer.status) == ("GET", 200) and re.fullmatch("/v1/certifications/[^/]+", path)
+    if asked and answer.json["status"] == "processing":
+        assert retry_after and 1 <= int(retry_after) <= 60, answer
+    elif answer.method != "HEAD":
+        assert retry_after is None, answer
 
 
 def check_error(answer):

@@ -151,14 +151,14 @@ static int request(const char *key, struct buf *out, bool *ret_replayed)
 	                                    .idempotency_key = key,
 	                                    .language = LANGUAGE_SPANISH};
 	buf_clear(out);
-	return certification_request(&office.service, &order, out, ret_replayed, &error);
+	return certification_request(&office.service, &order, out, ret_replayed, NULL, &error);
 }
 
 static int read_record(struct buf *out)
 {
 	buf_clear(out);
 	int result = certification_get(&office.service, &office.live_key, slice_of(id),
-	                               LANGUAGE_ENGLISH, out, &error);
+	                               LANGUAGE_ENGLISH, out, NULL, &error);
 	return result ? result : buf_check(out);
 }
 

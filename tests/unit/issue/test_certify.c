@@ -33,6 +33,7 @@ static struct buf out;
 static int64_t shared_now_us;
 static const char *idempotency_key; /* of the following requests; NULL: none */
 static bool replayed;               /* by the last one */
+static int64_t waits;               /* seconds, of the last answer */
 static int64_t pretended_events;    /* of any chain; 0: the actual number */
 static bool another_is_quicker;     /* the key is gone by the time that it is looked up */
 static int64_t
@@ -159,7 +160,7 @@ static int ask(enum mode mode, struct certification_range range)
 	                                                           .range = &range,
 	                                                           .idempotency_key = idempotency_key,
 	                                                           .language = LANGUAGE_SPANISH},
-	                             &out, &replayed, &error);
+	                             &out, &replayed, &waits, &error);
 }
 
 static int request(enum mode mode, int64_t first, int64_t last)
@@ -173,7 +174,7 @@ static int get(enum mode mode, const char *id, enum language language)
 {
 	struct key_identity key = key_of(mode);
 	buf_clear(&out);
-	return certification_get(&service, &key, slice_of(id), language, &out, &error);
+	return certification_get(&service, &key, slice_of(id), language, &out, &waits, &error);
 }
 
 static void is_written(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -221,6 +222,7 @@ TEST_CASE(a_live_request_is_paid_and_wakes)
 	           "\"report_url\":null,\"reports\":[],\"evidence_url\":null," NO_RECORD
 	           "\"verification_code\":null,\"mode\":\"live\",\"content_parts\":[]}",
 	           sample.channel_id);
+	assert_int_equal(waits, 1);
 	assert_int_equal(woken.sealer, 1);
 	assert_int_equal(woken.issuer, 1);
 	struct balance balance;
@@ -566,15 +568,59 @@ TEST_CASE(progress_is_told_until_the_end)
 	                 OK);
 	assert_int_equal(get(MODE_TEST, certification.certification_id, LANGUAGE_ENGLISH), OK);
 	assert_non_null(strstr(out.data, "\"status\":\"processing\",\"progress\":0.25,"));
+	assert_int_equal(waits, 1);
 	char incident[ID_SIZE];
 	assert_int_equal(store_fail_certification(sample.store, &certification, HOLDER, "cause",
 	                                          NOW + 1, incident, &error),
 	                 OK);
 	assert_int_equal(get(MODE_TEST, certification.certification_id, LANGUAGE_ENGLISH), OK);
 	assert_non_null(strstr(out.data, "\"status\":\"failed\",\"progress\":null,"));
+	assert_int_equal(waits, 0);
 	assert_non_null(strstr(out.data, "\"verification_code\":null,"));
 	assert_non_null(strstr(out.data, "\"report_url\":null,\"reports\":[],\"evidence_url\":null,"));
 	assert_null(strstr(out.data, "cause"));
+}
+
+TEST_CASE(a_client_learns_when_to_ask_again)
+{
+	static const struct {
+		int64_t events, passed_us, next_in_us;
+		bool worked_on;
+		int64_t seconds;
+	} cases[] = {
+		{1, 0, 0, false, 1},
+		{99999, 0, 0, false, 1},
+		{100000, 0, 0, false, 2},
+		{1000000, 0, 0, false, 11},
+		{INT64_C(1) << 40, 0, 0, false, 60},
+		{1, 19 * US_PER_SECOND, 0, false, 1},
+		{1, 20 * US_PER_SECOND, 0, false, 2},
+		{1000000, 200 * US_PER_SECOND, 0, false, 20},
+		{1, US_PER_DAY, 0, false, 60},
+		/* The attempt failed and the next one waits; a lease is no wait. */
+		{1, US_PER_SECOND, 4 * US_PER_SECOND + 1, false, 5},
+		{1, US_PER_SECOND, 4 * US_PER_SECOND, false, 4},
+		{1, US_PER_SECOND, US_PER_DAY, false, 60},
+		{1, US_PER_SECOND, US_PER_DAY, true, 1},
+		/* The clock was set back. */
+		{1, -US_PER_DAY, 0, false, 1},
+		{1, US_PER_SECOND, -US_PER_DAY, false, 1},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct certification asked = {
+			.status = CERTIFICATION_PROCESSING,
+			.requested_at_us = NOW - cases[i].passed_us,
+			.next_attempt_at_us = NOW + cases[i].next_in_us,
+			.worked_on = cases[i].worked_on,
+			.first_sequence = 5,
+			.last_sequence = 4 + cases[i].events,
+		};
+		assert_int_equal(certification_wait_seconds(&asked, NOW), cases[i].seconds);
+		asked.status = CERTIFICATION_COMPLETED;
+		assert_int_equal(certification_wait_seconds(&asked, NOW), 0);
+		asked.status = CERTIFICATION_FAILED;
+		assert_int_equal(certification_wait_seconds(&asked, NOW), 0);
+	}
 }
 
 /* ---- public verification ---- */

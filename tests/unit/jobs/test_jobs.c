@@ -53,9 +53,9 @@ static int tear_down(void **state)
 static struct json *get_record(const char *id, enum language language)
 {
 	struct buf out = {.limit = 1 << 20};
-	assert_int_equal(
-		certification_get(&office.service, &office.live_key, slice_of(id), language, &out, &error),
-		OK);
+	assert_int_equal(certification_get(&office.service, &office.live_key, slice_of(id), language,
+	                                   &out, NULL, &error),
+	                 OK);
 	const char *text = arena_copy(&arena, out.data, out.size);
 	struct json *json;
 	assert_int_equal(json_parse(&arena, slice_make(text, out.size), NULL, &json, &error), OK);
