@@ -253,24 +253,38 @@ static uint32_t random_number(void)
 	return number;
 }
 
+/* Returns the wait until the next attempt, which the receiver may lengthen; negative: none is left.
+ */
+static int64_t next_wait_us(const struct deliverer *deliverer, const struct attempt *attempt,
+                            int64_t now_us)
+{
+	const struct http_exchange *exchange = &attempt->exchange;
+	int64_t wait_us = schedule_wait_us(&deliverer->rules.schedule,
+	                                   attempt->item->delivery.tries + 1, random_number());
+	int64_t asked_us =
+		webhook_retry_after_us(&deliverer->rules, exchange->result, &exchange->answer, now_us);
+	return wait_us >= 0 && wait_us < asked_us ? asked_us : wait_us;
+}
+
 static void fill_result(const struct deliverer *deliverer, const struct attempt *attempt,
                         bool acknowledged, struct attempt_record *record)
 {
 	const struct http_exchange *exchange = &attempt->exchange;
 	const struct delivery *delivery = &attempt->item->delivery;
-	int64_t wait_us = acknowledged ? 0
-	                               : schedule_wait_us(&deliverer->rules.schedule,
-	                                                  delivery->tries + 1, random_number());
+	int64_t now_us = store_now_us(deliverer->service->store);
+	int64_t wait_us = acknowledged ? 0 : next_wait_us(deliverer, attempt, now_us);
 	struct slice answer = buf_slice(&exchange->answer.body);
 	record->notice = delivery->notice;
 	record->attempts = delivery->attempts;
 	record->tries = delivery->tries;
 	/* Computed from the duration, because the request may have waited for its thread. */
-	int64_t now_us = store_now_us(deliverer->service->store);
 	record->at_us = now_us - exchange->duration_us;
 	record->duration_us = exchange->duration_us;
 	record->end = acknowledged ? DELIVERY_DONE : wait_us < 0 ? DELIVERY_USED_UP : DELIVERY_AGAIN;
 	record->next_at_us = now_us + wait_us;
+	record->gone = webhook_is_gone(exchange->result, &exchange->answer);
+	if (record->gone)
+		record->url_digest = sha256_of(attempt->url, strlen(attempt->url));
 	if (exchange->result) {
 		struct slice kept = utf8_cut(slice_of(error_reason(&exchange->error, exchange->result)),
 		                             DELIVERY_ERROR_MAX);

@@ -94,6 +94,12 @@ void http_answer_free(struct http_answer *answer);
  * blanks. Size 0 and data NULL: no such header. The slice points into the answer. */
 struct slice http_answer_header(const struct http_answer *answer, const char *name);
 
+/* Reads the value of Retry-After (RFC 9110 section 10.2.3), a number of seconds or a date in any of
+ * the three forms. Returns the time from now_us on, at most HTTP_RETRY_AFTER_MAX_US; 0: malformed,
+ * zero or past. Pure. */
+#define HTTP_RETRY_AFTER_MAX_US (INT64_C(366) * 86400 * 1000000)
+int64_t http_retry_after_us(struct slice value, int64_t now_us);
+
 /* Checks that a URL can be used as a receiver: https (or http if allowed), a host, no user name,
  * password or fragment, no control characters, no escapes in the host, at most HTTP_URL_MAX bytes.
  * Returns 0 or ERR_VALIDATION with a message that names `field`. The address is checked on

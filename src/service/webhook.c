@@ -131,6 +131,24 @@ bool webhook_is_acknowledged(int result, const struct http_answer *answer)
 	return !result && answer->status >= 200 && answer->status <= 299;
 }
 
+bool webhook_is_gone(int result, const struct http_answer *answer)
+{
+	return !result && answer->status == 410;
+}
+
+int64_t webhook_retry_after_us(const struct webhook_rules *rules, int result,
+                               const struct http_answer *answer, int64_t now_us)
+{
+	int64_t longest_us = 0;
+	if (result)
+		return 0;
+	for (size_t i = 0; i < rules->schedule.count; i++)
+		if (rules->schedule.waits_us[i] > longest_us)
+			longest_us = rules->schedule.waits_us[i];
+	int64_t wait_us = http_retry_after_us(http_answer_header(answer, "Retry-After"), now_us);
+	return wait_us < longest_us ? wait_us : longest_us;
+}
+
 /* ---- types ---- */
 
 static bool is_type(struct slice name)

@@ -63,6 +63,14 @@ struct http_request webhook_request(const struct webhook_rules *rules, const cha
  * 299. */
 bool webhook_is_acknowledged(int result, const struct http_answer *answer);
 
+/* Returns whether the answer says that the receiver no longer exists (410). */
+bool webhook_is_gone(int result, const struct http_answer *answer);
+/* Returns how long the answer of a failed delivery asks to wait (Retry-After, RFC 9110 section
+ * 10.2.3), at most the longest wait of the schedule; 0: it does not ask, or for a time that has
+ * passed. */
+int64_t webhook_retry_after_us(const struct webhook_rules *rules, int result,
+                               const struct http_answer *answer, int64_t now_us);
+
 /* Parses a comma-separated list of notice types. ERR_USAGE names an unknown one. `out` receives the
  * list without spaces and duplicates; empty for "all". */
 int webhook_types_check(struct slice types, struct buf *out, struct error *error) MUST_CHECK;

@@ -472,7 +472,10 @@ static void write_document(const struct act *act, const struct audit_values *aft
 	json_begin_object(out, NULL);
 	json_text(out, "account_id", *act->account_id ? act->account_id : NULL);
 	json_text(out, "act_id", act->act_id);
-	json_text(out, "actor", act->by->user_id ? "user" : "operator");
+	json_text(out, "actor",
+	          act->by->user_id      ? "user"
+	          : act->by->is_service ? "service"
+	                                : "operator");
 	if (act->by->user_id)
 		json_text(out, "address", act->by->address);
 	write_difference(out, "after", after, act->before);

@@ -17,13 +17,13 @@
  * The document is canonical JSON (RFC 8785) with these members:
  *   account_id      null: no account
  *   act_id          "act_…"
- *   actor           "operator" or "user"
+ *   actor           "operator", "user", or "service" for what the service does by itself
  *   uid, user       authenticated: of the socket's peer, of the process of a command that ran
  *                   without the service, or of the sender of a signal; null for a user of the
  *                   console, and for a signal whose sender the kernel does not vouch for
  *   claimed         the user who ran the command through sudo, as stated by the command, or the
  *                   sender that a signal states; null: not stated, or a user of the console
- *   via             "socket", "command", "console" or "signal"
+ *   via             "socket", "command", "console", "signal" or "service"
  *   node            the machine's name
  *   user_id, email, address   user of the console: identifier, e-mail and client address
  *   signed_in_by    user of the console: how the session began (store/people/console_users.h);
@@ -55,6 +55,7 @@ struct actor {
 	const char *email;        /* of that user */
 	const char *address;      /* client address of the browser, as text */
 	const char *signed_in_by; /* how the session began; NULL: unknown */
+	bool is_service;          /* neither a user nor the operator */
 };
 
 /* What must hold when a user's operation is committed: the session is open, the user has the role

@@ -1,8 +1,11 @@
 #include "store/notices/deliveries.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/json.h"
+#include "store/audit/audit_log.h"
 #include "store/notices/endpoint.h"
 #include "store/notices/queue_mail.h"
 #include "store/shards/shard_routing.h"
@@ -152,6 +155,8 @@ struct recording {
 	int64_t endpoint;
 	bool gone; /* deleted, or its row does not exist */
 	bool disabled;
+	bool receiver_gone;       /* it is disabled because of that */
+	struct sha256 url_digest; /* of the present URL */
 	int64_t failures;
 	int64_t failures_max;
 	int64_t now_us;
@@ -160,14 +165,18 @@ struct recording {
 
 static int lock_endpoint(struct recording *recording)
 {
-	struct db_query *query = db_query(
-		recording->connection, "SELECT failures, disabled_at, deleted_at FROM webhook_endpoints"
-							   " WHERE account = $1 AND endpoint = $2 FOR UPDATE");
+	struct db_query *query =
+		db_query(recording->connection,
+	             "SELECT failures, disabled_at, deleted_at, url FROM webhook_endpoints"
+	             " WHERE account = $1 AND endpoint = $2 FOR UPDATE");
 	db_bind(query, recording->account, recording->endpoint);
 	bool found = db_step(query);
 	recording->failures = found ? db_integer(query, 0) : 0;
 	recording->disabled = found && !db_is_null(query, 1);
 	recording->gone = !found || !db_is_null(query, 2);
+	recording->receiver_gone = false;
+	struct slice url = found ? db_text(query, 3) : slice_of("");
+	recording->url_digest = sha256_of(url.data, url.size);
 	return db_end(query, recording->error);
 }
 
@@ -206,12 +215,19 @@ static int move_delivery(struct recording *recording, const struct attempt_recor
 	return db_execute(query, ret_changes, recording->error);
 }
 
+/* An answer of the receiver at a former URL says nothing about the present one. */
+static bool says_gone(const struct recording *recording, const struct attempt_record *record)
+{
+	return record->gone && memcmp(recording->url_digest.bytes, record->url_digest.bytes,
+	                              sizeof record->url_digest.bytes) == 0;
+}
+
 static int record_attempt(struct recording *recording, struct attempt_record *record)
 {
 	/* Only an end that is counted needs to know whether it was recorded first. */
 	int64_t changes = 1;
-	bool counts = record->end == DELIVERY_USED_UP;
-	int result = move_delivery(recording, record, counts ? &changes : NULL);
+	bool counts = record->end == DELIVERY_USED_UP, gone = says_gone(recording, record);
+	int result = move_delivery(recording, record, counts || gone ? &changes : NULL);
 	if (!result)
 		result = write_attempt(recording, record);
 	if (result)
@@ -220,8 +236,11 @@ static int record_attempt(struct recording *recording, struct attempt_record *re
 		recording->failures = 0;
 	else if (counts && changes == 1)
 		recording->failures++;
-	if (!recording->disabled && recording->failures >= recording->failures_max)
+	gone = gone && changes == 1;
+	if (!recording->disabled && (gone || recording->failures >= recording->failures_max)) {
 		recording->disabled = record->disabled = true;
+		recording->receiver_gone = gone;
+	}
 	return OK;
 }
 
@@ -243,23 +262,24 @@ static int queue_mail(struct recording *recording)
 	int result = db_end(query, recording->error);
 	if (!result)
 		result = buf_check(&values);
-	return result
-	           ? result
-	           : store_queue_mail(recording->connection, recording->account, MAIL_ENDPOINT_DISABLED,
-	                              buf_slice(&values), recording->now_us, recording->error);
+	return result ? result
+	              : store_queue_mail(recording->connection, recording->account,
+	                                 recording->receiver_gone ? MAIL_ENDPOINT_GONE
+	                                                          : MAIL_ENDPOINT_DISABLED,
+	                                 buf_slice(&values), recording->now_us, recording->error);
 }
 
 static int save_endpoint(struct recording *recording, bool disabled_now)
 {
-	struct db_query *query =
-		db_query(recording->connection,
-	             "UPDATE webhook_endpoints SET failures = $3,"
-	             " disabled_at = CASE WHEN $4 = 1 THEN $5 ELSE disabled_at END,"
-	             " disabled_by = CASE WHEN $4 = 1 THEN 'failures' ELSE disabled_by END,"
-	             " next_at = CASE WHEN $6 = 1 THEN NULL ELSE " FIRST_DUE " END"
-	             " WHERE account = $1 AND endpoint = $2");
+	struct db_query *query = db_query(
+		recording->connection, "UPDATE webhook_endpoints SET failures = $3,"
+							   " disabled_at = CASE WHEN $4 = 1 THEN $5 ELSE disabled_at END,"
+							   " disabled_by = CASE WHEN $4 = 1 THEN $7 ELSE disabled_by END,"
+							   " next_at = CASE WHEN $6 = 1 THEN NULL ELSE " FIRST_DUE " END"
+							   " WHERE account = $1 AND endpoint = $2");
 	db_bind(query, recording->account, recording->endpoint, recording->failures, disabled_now,
-	        recording->now_us, recording->disabled || recording->gone);
+	        recording->now_us, recording->disabled || recording->gone,
+	        recording->receiver_gone ? "gone" : "failures");
 	int result = db_execute(query, NULL, recording->error);
 	return result || !disabled_now ? result : queue_mail(recording);
 }
@@ -296,6 +316,53 @@ static int compare(const void *left, const void *right)
 	return (a_end_us > b_end_us) - (a_end_us < b_end_us);
 }
 
+/* ---- the audit record ---- */
+
+static int name_endpoint(struct recording *recording, struct arena *arena, struct json **ret)
+{
+	struct db_query *query =
+		db_query(recording->connection, "SELECT endpoint_id FROM webhook_endpoints"
+	                                    " WHERE account = $1 AND endpoint = $2");
+	db_bind(query, recording->account, recording->endpoint);
+	struct slice id = db_step(query) ? db_text(query, 0) : slice_of("");
+	const char *text = arena_printf(arena, "{\"endpoint\":\"%.*s\"}", (int)id.size, id.data);
+	int result = db_end(query, recording->error);
+	if (!result && !text)
+		result = ERR_NO_MEMORY;
+	return result ? result : json_parse(arena, slice_of(text), NULL, ret, recording->error);
+}
+
+static int write_audit(struct recording *recording, const struct attempt_record *record)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, AUDIT_DOCUMENT_MAX);
+	char node[HOST_NAME_MAX + 1] = "";
+	(void)!gethostname(node, sizeof node - 1);
+	struct actor actor = {.uid = -1, .via = "service", .node = node, .is_service = true};
+	struct act act = {.by = &actor,
+	                  .operation = "webhook disable",
+	                  .reason = record->gone ? "the receiver answered with status 410"
+	                                         : "consecutive notices could not be delivered",
+	                  .arena = &arena,
+	                  .is_secondary = true};
+	recording->account = record->account;
+	recording->endpoint = record->endpoint;
+	int result = name_endpoint(recording, &arena, &act.arguments);
+	return result ? result : audit_write_alone(recording->connection, &act, recording->error);
+}
+
+/* After all endpoints are locked: an operation that holds one of them may wait for the number of an
+ * audit record. Accounts are in the order in which operations on several accounts write. */
+static int write_audits(struct recording *recording, const struct attempt_record *records,
+                        size_t count)
+{
+	int result = OK;
+	while (count > 0 && !result)
+		if (records[--count].disabled)
+			result = write_audit(recording, &records[count]);
+	return result;
+}
+
 int store_record_attempts(struct store *store, struct attempt_record *records, size_t count,
                           int64_t failures_max, int64_t now_us, struct error *error)
 {
@@ -309,6 +376,8 @@ int store_record_attempts(struct store *store, struct attempt_record *records, s
 			next++;
 		result = record_endpoint(&recording, &records[first], next - first);
 	}
+	if (!result)
+		result = write_audits(&recording, records, count);
 	return end_write(connection, result, error);
 }
 
@@ -326,7 +395,8 @@ static int count_deliveries(struct store *store, struct delivery_counts *ret, st
 	                         " AND (e.next_at IS NOT NULL OR e.disabled_at IS NOT NULL)");
 	while (db_step(query)) {
 		bool disabled = !db_is_null(query, 0);
-		counts.disabled += slice_is(db_text(query, 1), "failures");
+		counts.disabled +=
+			slice_is(db_text(query, 1), "failures") || slice_is(db_text(query, 1), "gone");
 		*(disabled ? &counts.held : &counts.waiting) += db_integer(query, 2);
 	}
 	int result = db_end(query, error);
@@ -342,11 +412,11 @@ static int count_deliveries(struct store *store, struct delivery_counts *ret, st
 
 int store_count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
 {
-	static const char *const parts[] = {WAITING
-	                                    " AND e.disabled_at IS NULL AND e.next_at IS NOT NULL",
-	                                    WAITING " AND e.disabled_at IS NOT NULL",
-	                                    ("SELECT count(*) AS account FROM {webhook_endpoints}"
-	                                     " WHERE deleted_at IS NULL AND disabled_by = 'failures'")};
+	static const char *const parts[] = {
+		WAITING " AND e.disabled_at IS NULL AND e.next_at IS NOT NULL",
+		WAITING " AND e.disabled_at IS NOT NULL",
+		("SELECT count(*) AS account FROM {webhook_endpoints}"
+	     " WHERE deleted_at IS NULL AND disabled_by IN ('failures', 'gone')")};
 	int64_t counts[sizeof parts / sizeof *parts];
 	bool distributed;
 	int result =

@@ -6,6 +6,7 @@
 #ifndef STORE_DELIVERIES_H
 #define STORE_DELIVERIES_H
 
+#include "base/digest.h"
 #include "store/store.h"
 
 #define DELIVERY_ERROR_MAX 200  /* bytes stored of the reason why there was no response */
@@ -63,18 +64,22 @@ struct attempt_record {
 	char error[DELIVERY_ERROR_MAX + 1];
 	uint16_t answer_size;
 	char answer[DELIVERY_ANSWER_MAX];
-	bool disabled; /* output: this attempt disabled its endpoint */
+	/* The receiver no longer exists: disables the endpoint, unless its URL has changed since. */
+	bool gone;
+	struct sha256 url_digest; /* gone: of the URL that was sent to */
+	bool disabled;            /* output: this attempt disabled its endpoint */
 };
 /* Records attempts in one durable transaction, in their order within an endpoint; sorts the array
- * by endpoint. When failures_max consecutive notices have exhausted their schedule, the endpoint is
- * disabled and a mail is sent to the account's owner. */
+ * by endpoint. When failures_max consecutive notices have exhausted their schedule, or the receiver
+ * is gone, the endpoint is disabled, which has an audit record, and a mail is sent to the account's
+ * owner. */
 int store_record_attempts(struct store *store, struct attempt_record *records, size_t count,
                           int64_t failures_max, int64_t now_us, struct error *error) MUST_CHECK;
 
 struct delivery_counts {
 	int64_t waiting;  /* deliveries of enabled endpoints */
 	int64_t held;     /* deliveries of disabled endpoints */
-	int64_t disabled; /* endpoints disabled because of failures */
+	int64_t disabled; /* endpoints disabled because of failures, or of a receiver that is gone */
 };
 int store_count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
 	MUST_CHECK;

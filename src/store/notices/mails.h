@@ -13,6 +13,7 @@
 
 /* Template names and the members of their values (texts unless stated otherwise):
  *   endpoint_disabled   endpoint_id, url
+ *   endpoint_gone       endpoint_id, url
  *   topup_failed        reason (as in recharge.auto_failed), pack_id, sale_code (or null),
  *                       payment_url (or null)
  *   account_disabled    active_at (time of the last activity)
@@ -22,6 +23,7 @@
  *   sign_in             browser (digest, hex), until (microseconds, an integer); to the address
  *                       that was entered, without an account. The link is made when it is sent */
 #define MAIL_ENDPOINT_DISABLED "endpoint_disabled"
+#define MAIL_ENDPOINT_GONE "endpoint_gone"
 #define MAIL_TOPUP_FAILED "topup_failed"
 #define MAIL_ACCOUNT_DISABLED "account_disabled"
 #define MAIL_INVITATION "invitation"

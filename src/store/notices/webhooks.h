@@ -26,7 +26,7 @@ struct webhook_record {
 	int64_t previous_secret_until_us; /* TIME_NONE: there was no earlier secret */
 	int64_t failures;                 /* consecutive notices that failed in all attempts */
 	int64_t disabled_at_us;           /* TIME_NONE: enabled */
-	const char *disabled_by;          /* "failures", "operator", "user"; NULL: enabled */
+	const char *disabled_by;          /* "failures", "gone", "operator", "user"; NULL: enabled */
 	int64_t waiting;                  /* number of waiting deliveries */
 };
 struct webhook_list {

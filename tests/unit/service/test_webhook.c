@@ -96,6 +96,50 @@ TEST_CASE(test_acknowledgments)
 	}
 }
 
+TEST_CASE(test_waits_that_receivers_ask_for)
+{
+	static const struct {
+		const char *value;
+		int64_t wait_us;
+	} cases[] = {
+		{"0", 0},
+		{"1", US_PER_SECOND},
+		{"60", 60 * US_PER_SECOND},
+		{"299", 299 * US_PER_SECOND},
+		{"301", 300 * US_PER_SECOND},
+		{"1000000000", 300 * US_PER_SECOND},
+		{"99999999999999999999999999", 300 * US_PER_SECOND},
+		{"-1", 0},
+		{"soon", 0},
+		{"1.5", 0},
+		{"Sun, 06 Nov 1994 08:49:37 GMT", 0},
+		{"Sun, 06 Nov 1994 08:51:37 GMT", 60 * US_PER_SECOND},
+		{"Sunday, 06-Nov-94 08:51:37 GMT", 60 * US_PER_SECOND},
+		{"Sun Nov  6 08:51:37 1994", 60 * US_PER_SECOND},
+		{"Fri, 31 Dec 9999 23:59:59 GMT", 300 * US_PER_SECOND},
+		{"Sun, 06 Nov 1994 08:51:37 GMT and more", 0},
+		{"Sun, 06 Nov 1994 08:51:37 CET", 0},
+	};
+	const int64_t now_us = INT64_C(784111837) * US_PER_SECOND; /* 1994-11-06T08:50:37Z */
+	struct webhook_rules rules = {0};
+	assert_true(schedule_parse("1s,5m,2s", &rules.schedule));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct http_answer answer = {.status = 503};
+		buf_init(&answer.headers, 1024);
+		buf_printf(&answer.headers, "Server: x\nretry-after: %s\n", cases[i].value);
+		assert_int_equal(webhook_retry_after_us(&rules, OK, &answer, now_us), cases[i].wait_us);
+		assert_int_equal(webhook_retry_after_us(&rules, ERR_NETWORK, &answer, now_us), 0);
+		buf_free(&answer.headers);
+	}
+	struct http_answer none = {.status = 503};
+	assert_int_equal(webhook_retry_after_us(&rules, OK, &none, now_us), 0);
+	none.status = 410;
+	assert_true(webhook_is_gone(OK, &none));
+	assert_false(webhook_is_gone(ERR_NETWORK, &none));
+	none.status = 404;
+	assert_false(webhook_is_gone(OK, &none));
+}
+
 TEST_CASE(test_types)
 {
 	static const struct {

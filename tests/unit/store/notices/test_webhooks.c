@@ -294,6 +294,52 @@ TEST_CASE_ON(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_d
 	assert_int_equal(counts.disabled, 1);
 }
 
+static int64_t count_audit_records(struct fixture *fixture)
+{
+	return sample_number(&fixture->sample,
+	                     "SELECT count(*) FROM acts WHERE operation = 'webhook disable'");
+}
+
+/* Once, whatever is recorded twice; and only for the URL that was sent to. */
+TEST_CASE_ON(test_a_receiver_that_is_gone_disables_its_endpoint, struct fixture *fixture)
+{
+	struct store *store = fixture->sample.store;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	int64_t now_us = fixture->sample.now_us, later_us = now_us + 60 * US_PER_SECOND;
+	struct delivery_batch batch = load(fixture, now_us, 1);
+	struct attempt_record one = result_of(fixture, &batch.items[0], DELIVERY_AGAIN, later_us);
+	one.gone = true;
+	one.http_status = 410;
+	one.url_digest = sha256_of("https://example.org/former", 26);
+	record(fixture, &one, 1);
+	assert_false(one.disabled);
+	assert_true(find(fixture).disabled_at_us == TIME_NONE);
+
+	struct delivery again = load(fixture, later_us, 1).items[0];
+	one = result_of(fixture, &again, DELIVERY_AGAIN, later_us);
+	one.gone = true;
+	one.http_status = 410;
+	one.url_digest = sha256_of(batch.url, strlen(batch.url));
+	struct attempt_record repeated = one;
+	record(fixture, &one, 1);
+	assert_true(one.disabled);
+	assert_string_equal(find(fixture).disabled_by, "gone");
+	assert_int_equal(count_audit_records(fixture), 1);
+	struct delivery_counts counts;
+	assert_int_equal(store_count_deliveries(store, &counts, NULL), OK);
+	assert_int_equal(counts.disabled, 1);
+	assert_int_equal(counts.held, 1);
+	assert_int_equal(
+		store_switch_webhook(store, slice_of(fixture->endpoint_id), NULL, later_us, NULL), OK);
+	record(fixture, &repeated, 1); /* as after a commit with an unknown outcome */
+	assert_false(repeated.disabled);
+	assert_true(find(fixture).disabled_at_us == TIME_NONE);
+	assert_int_equal(count_audit_records(fixture), 1);
+	load(fixture, later_us, 1);
+}
+
 TEST_CASE_ON(test_the_order_of_the_ends_counts_within_one_transaction, struct fixture *fixture)
 {
 	for (int64_t credits = 10; credits < 16; credits++)
