@@ -42,7 +42,7 @@ PUBLIC = {
     "ledger": {"bounds.h", "ledger.h", "purchase_rules.h", "record.h", "topup_rules.h"},
     "store": {"store.h", "accounts/accounts.h", "audit/audit_log.h", "certifications/certifications.h",
               "certifications/idempotency.h", "certifications/link_secrets.h", "check/inspect.h",
-              "events/ref_index.h", "events/segments.h", "events/validation_records.h", "evidence/evidence.h",
+              "events/digest_index.h", "events/ref_index.h", "events/segments.h", "events/validation_records.h", "evidence/evidence.h",
               "evidence/signer_records.h", "evidence/timestamp_root_records.h", "money/packs.h", "money/purchases.h",
               "money/topup.h", "nodes/leases.h", "nodes/read_only_copy.h", "nodes/servers.h", "nodes/store_state.h",
               "nodes/sweeps.h", "nodes/unverified_clock.h", "notices/deliveries.h", "notices/mails.h",

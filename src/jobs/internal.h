@@ -98,6 +98,15 @@ void validation_log_levels(struct validation_logger *level_logger, struct servic
 /* ---- index_repairer.c: its context is the service ---- */
 job_thread_run_function index_repairer_run;
 
+/* ---- digest_indexer.c: builds the index of digests ---- */
+struct digest_indexer {
+	struct service *service;
+	char holder[HOLDER_SIZE];
+	int64_t lease_until_us; /* monotonic; the lease need not be renewed before */
+};
+void digest_indexer_init(struct digest_indexer *indexer, struct service *service, const char *node);
+job_thread_run_function digest_indexer_run;
+
 /* ---- watcher.c ---- */
 #define WATCHER_THREADS 5
 struct watcher {

@@ -28,6 +28,7 @@ struct jobs {
 	struct renewer renewer;
 	struct list_signer list_signer;
 	struct topup topups[TOPUP_COUNT];
+	struct digest_indexer digest_indexer;
 	struct deliverer deliverer;
 	struct watcher watcher;
 	struct mailer mailer;
@@ -43,6 +44,7 @@ struct jobs {
 	struct job_thread *watch_components_thread;
 	struct job_thread *key_uses_thread;
 	struct job_thread *index_repairer_thread;
+	struct job_thread *digest_indexer_thread;
 	struct job_thread *clock_thread;
 	int64_t clock_checked_us; /* last time the sealer was woken to check the clock; monotonic; 0:
 	                             never */
@@ -181,6 +183,9 @@ static int start_threads(struct jobs *jobs, struct error *error)
 	if (!result)
 		result = job_thread_start("mender", index_repairer_run, jobs->service,
 		                          &jobs->index_repairer_thread, error);
+	if (!result)
+		result = job_thread_start("digests", digest_indexer_run, &jobs->digest_indexer,
+		                          &jobs->digest_indexer_thread, error);
 	if (!result) /* after the thread that it wakes */
 		result = job_thread_start("clock", compare_clock, jobs, &jobs->clock_thread, error);
 	return result;
@@ -205,6 +210,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	if (!result)
 		result = sealer_init(&jobs->sealer, service, node, jobs->lease_renewer);
 	renewer_init(&jobs->renewer, service, node, jobs->lease_renewer);
+	digest_indexer_init(&jobs->digest_indexer, service, node);
 	list_signer_init(&jobs->list_signer, service, node);
 	if (!result)
 		result = mailer_init(&jobs->mailer, service, node, error);
@@ -235,6 +241,7 @@ static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *threa
 	call(jobs->watch_components_thread);
 	call(jobs->key_uses_thread);
 	call(jobs->index_repairer_thread);
+	call(jobs->digest_indexer_thread);
 	call(jobs->housekeeping_thread);
 	call(jobs->mailer_thread);
 	call(jobs->deliverer_thread);

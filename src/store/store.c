@@ -3,6 +3,7 @@
 
 #include "base/digest.h"
 #include "store/audit/audit_log.h"
+#include "store/events/digest_index_internal.h"
 #include "store/schema/store_schemas.h"
 #include "store/shards/shard_work.h"
 #include "store/store_internal.h"
@@ -93,7 +94,8 @@ int store_open(const struct db_options *options, struct store **ret_store, struc
 	int result = db_open(options, &store_schemas, &store->db, error)
 		?: db_check_schema(store->db, options->create, error)
 		?: register_open(store, error)
-		?: shard_work_open(store);
+		?: shard_work_open(store)
+		?: digest_index_open(store);
 	if (result) {
 		store_close(store);
 		return result;
@@ -108,6 +110,7 @@ void store_close(struct store *store)
 		return;
 	register_close(store);
 	shard_work_close(store);
+	digest_index_close(store);
 	db_close(store->db);
 	free(store);
 }

@@ -207,6 +207,11 @@ struct event_filter {
 	int64_t past;            /* cursor: only sequences after this one, in the order; 0: all */
 	enum list_order order;   /* of sequences */
 	struct slice client_ref; /* NULL: any; else the one event that has it, found by an index */
+	struct slice digest;     /* NULL: any; else those that have it, found by an index; of its
+	                            algorithm's size */
+	/* Only with a digest. Receives the sequence at which the list ended because many events had the
+	 * digest and did not pass the filter; 0: it did not. */
+	int64_t *ret_stopped_at;
 };
 /* Calls `each` in the filter's order, at most `limit` times (0: no limit), with constant memory.
  * The slices of the event are valid until the next call. A non-zero result of `each` ends the

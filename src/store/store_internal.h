@@ -9,6 +9,7 @@
 
 struct batch_memory;
 struct register_engine;
+struct digest_index;
 struct work_found;
 
 struct store {
@@ -16,6 +17,7 @@ struct store {
 	const struct register_engine *register_engine;
 	struct batch_memory *memories; /* one for each sequencer (store_sequencer_count) */
 	struct act *act;               /* of a store_audited handle; else NULL */
+	struct digest_index *digests;  /* private to events/digest_index.h */
 	struct work_found *work;       /* private to shard_work.c */
 };
 

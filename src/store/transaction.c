@@ -56,6 +56,12 @@ struct db_connection *begin_local(struct store *store, struct error **error)
 	return begin(db_take_local(store->db), error);
 }
 
+struct db_connection *begin_registrar(struct store *store, struct error **error)
+{
+	assert(!db_is_shared(store->db));
+	return begin(db_take_registrar(store->db, 0, 0), error);
+}
+
 /* Returns the first error: that of the transaction, or else that of its caller. */
 static int first_error(struct db_connection *connection, int result)
 {

@@ -16,6 +16,8 @@ struct db_connection *begin_write(struct store *store, struct error **error) MUS
 /* Does the same for changes that may be lost in a fail-over and are not audited. Their rows are
  * then never locked by a commit that waits for its standby (db_take_local). */
 struct db_connection *begin_local(struct store *store, struct error **error) MUST_CHECK;
+/* Does the same on the embedded engine, as registrations do: freed pages are not overwritten. */
+struct db_connection *begin_registrar(struct store *store, struct error **error) MUST_CHECK;
 /* Commits when `code` is 0 and nothing has failed, else rolls back. Returns the connection to the
  * pool. */
 int end_write(struct db_connection *connection, int code, struct error *error) MUST_CHECK;

@@ -26,6 +26,16 @@ TABLE = {
     "refs_read": (10_000, (100,)),
     "refs_checked": (1_000_000, (300,)),
     "refs_run_max": ((1 << 31) - 2, (300, 1000)),  # numbers of runs, which are reused after the last
+    # The index of digests (store/events/digest_index.h).
+    "digests_gathered": (16_384, (20, 100, 700)),
+    "digests_of_chain": (8192, (20, 100, 700)),
+    "digest_block": (120, (1, 7)),
+    "digests_merged": (128, (1, 5)),
+    "digests_deleted": (512, (1, 5)),
+    "digests_scanned": (65_536, (20_000,)),  # less, and lookups get 503
+    "digests_scanned_directly": (256, (1, 20)),
+    "digests_us": (SECOND, (20 * MS,)),
+    "digests_failed_us": (10 * SECOND, (20 * MS,)),
     # The write-ahead log and the file of the embedded store. `draw` derives the other sizes of the log.
     "log_moved": (LOG_MOVED, (64 * KIB, 512 * KIB, 4 * MIB)),
     "log_piece": (64 * KIB, (1 * KIB, 10_000)),

@@ -343,7 +343,7 @@ static int check_staged_round(struct check *check, struct error *error)
 
 /* ---- indexes ---- */
 
-/* Checks that all events are found by number and by client_ref. */
+/* Checks that all events are found by number, by digest and by client_ref. */
 static int check_indexes(struct check *check, struct error *error)
 {
 	struct db_connection *reader = check_take_reader(check);
@@ -353,6 +353,8 @@ static int check_indexes(struct check *check, struct error *error)
 	if (!result)
 		result = db_failure(reader);
 	check_give_reader(check);
+	if (!result)
+		result = check_digests(check, error);
 	return result ? result : check_client_refs(check, error);
 }
 

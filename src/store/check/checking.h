@@ -41,6 +41,9 @@ void check_run_total(struct check *check);
  * one event. */
 int check_client_refs(struct check *check, struct error *error) MUST_CHECK;
 
+/* Checks that the index of digests has the entries of its events. */
+int check_digests(struct check *check, struct error *error) MUST_CHECK;
+
 /* Checks the archive timestamps, and that documents and tokens refer to them correctly. */
 int check_evidence(struct check *check, struct error *error) MUST_CHECK;
 /* Checks the numbers, chains and segments of the audit log. */

@@ -1,11 +1,15 @@
 /* Reading of events, chain heads and balances. */
 #include "base/tuned.h"
+#include "store/events/digest_index.h"
 #include "store/events/event_row.h"
 #include "store/events/register_batch.h"
 
 /* Streams are read in batches, each with a connection of its own, so that no long read prevents a
  * reset of the engine's log. Events never change, so the batches are consistent. */
 #define BATCH_EVENTS 2000
+/* Events that are looked up by a digest at once, and that are examined for one list. */
+#define DIGESTS_AT_ONCE 128
+#define DIGESTS_EXAMINED 2048
 
 static int get_channel_of_chain(struct db_connection *connection, int64_t account, int64_t chain,
                                 struct event *ret, struct error *error)
@@ -234,6 +238,80 @@ static int bound_by_client_ref(struct store *store, struct listing *listing, str
 	return result;
 }
 
+/* Reads the events of consecutive sequences. */
+static int list_between(struct store *store, struct listing *listing, int64_t first, int64_t last,
+                        struct error *error)
+{
+	struct listing part = *listing;
+	bool more = true;
+	int result = OK;
+	part.first = first;
+	part.last = last;
+	while (!result && more && part.left > 0 && part.first <= part.last) {
+		struct db_connection *reader = db_take_reader(store->db);
+		result = db_begin(reader, error);
+		if (!result)
+			result = list_batch(reader, &part, &more, error);
+		db_give(reader);
+	}
+	listing->left = part.left;
+	return result;
+}
+
+/* Lists the events of sequences that were found, in the order. */
+static int list_found(struct store *store, struct listing *listing, const int64_t *sequences,
+                      size_t count, struct error *error)
+{
+	int64_t step = listing->filter->order == ORDER_ASCENDING ? 1 : -1;
+	int result = OK;
+	for (size_t i = 0; i < count && listing->left > 0 && !result;) {
+		size_t end = i + 1;
+		while (end < count && sequences[end] == sequences[end - 1] + step)
+			end++;
+		int64_t first = step > 0 ? sequences[i] : sequences[end - 1];
+		int64_t last = step > 0 ? sequences[end - 1] : sequences[i];
+		result = list_between(store, listing, first, last, error);
+		i = end;
+	}
+	return result;
+}
+
+/* Lists the events with the digest. With a filter that many of them do not pass it ends early. */
+static int list_by_digest(struct store *store, struct listing *listing, struct error *error)
+{
+	int64_t sequences[DIGESTS_AT_ONCE];
+	int64_t examined = 0;
+	size_t count = DIGESTS_AT_ONCE;
+	int result = OK;
+	while (!result && listing->left > 0 && count == DIGESTS_AT_ONCE &&
+	       listing->first <= listing->last) {
+		if (listing->filter->ret_stopped_at && examined >= DIGESTS_EXAMINED) {
+			*listing->filter->ret_stopped_at = sequences[count - 1];
+			return OK;
+		}
+		const struct digest_lookup lookup = {
+			.account = listing->account,
+			.chain = listing->chain,
+			.digest = (const uint8_t *)listing->filter->digest.data,
+			.digest_size = listing->filter->digest.size,
+			.first = listing->first,
+			.last = listing->last,
+			.order = listing->filter->order,
+			.max = DIGESTS_AT_ONCE,
+		};
+		result = store_find_digest(store, &lookup, sequences, &count, error);
+		if (result || count == 0)
+			return result;
+		result = list_found(store, listing, sequences, count, error);
+		examined += (int64_t)count;
+		if (lookup.order == ORDER_ASCENDING)
+			listing->first = sequences[count - 1] + 1;
+		else
+			listing->last = sequences[count - 1] - 1;
+	}
+	return result;
+}
+
 int store_list_events(struct store *store, int64_t account, int64_t chain,
                       const struct event_filter *filter, int64_t limit, bool with_content,
                       int (*each)(void *context, const struct event *event), void *context,
@@ -262,15 +340,10 @@ int store_list_events(struct store *store, int64_t account, int64_t chain,
 	int result = bound_by_client_ref(store, &listing, error);
 	if (!result)
 		result = bound_by_times(store, &listing, error);
-	bool more = true;
-	while (!result && more && listing.left > 0 && listing.first <= listing.last) {
-		struct db_connection *reader = db_take_reader(store->db);
-		result = db_begin(reader, error);
-		if (!result)
-			result = list_batch(reader, &listing, &more, error);
-		db_give(reader);
-	}
-	return result;
+	if (result || listing.first > listing.last)
+		return result;
+	return filter->digest.data ? list_by_digest(store, &listing, error)
+	                           : list_between(store, &listing, listing.first, listing.last, error);
 }
 
 /* ---- single rows ---- */
