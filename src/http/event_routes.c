@@ -75,6 +75,45 @@ static int parse_client_ref(struct exchange *exchange, struct slice *ret, struct
 	return given == 1 ? client_ref_check(*ret, error) : given;
 }
 
+static int check_digest_size(struct slice text, enum hash_algorithm algorithm, struct error *error)
+{
+	char expected[24], actual[24];
+	size_t digits = 2 * hash_algorithm_size(algorithm);
+	if (text.size == digits)
+		return OK;
+	snprintf(expected, sizeof expected, "%zu", digits);
+	snprintf(actual, sizeof actual, "%zu", text.size);
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_HASH_SIZE, expected,
+	                 hash_algorithm_text(algorithm), actual, NULL);
+}
+
+/* The algorithm follows from the size, unless it is given. */
+static int parse_digest(struct exchange *exchange, struct slice *ret, struct error *error)
+{
+	const struct query *query = &exchange->parameters;
+	struct slice text, name;
+	enum hash_algorithm algorithm = HASH_SHA256;
+	bool named = query_get(query, "hash_alg", &name);
+	if (named && !hash_algorithm_parse(name, &algorithm))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_CHOICE, "hash_alg",
+		                 "sha-256, sha-512", NULL);
+	if (!query_get(query, "hash", &text))
+		return named ? error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_HASH_MISSING, NULL) : OK;
+	int result = named ? check_digest_size(text, algorithm, error) : OK;
+	if (result)
+		return result;
+	if (!named && text.size == 2 * hash_algorithm_size(HASH_SHA512))
+		algorithm = HASH_SHA512;
+	size_t size = hash_algorithm_size(algorithm);
+	uint8_t *digest = arena_alloc(&exchange->arena, size);
+	if (!digest)
+		return ERR_NO_MEMORY;
+	if (!hex_decode(text, digest, size))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_HASH, NULL);
+	*ret = slice_make((const char *)digest, size);
+	return OK;
+}
+
 /* Sets the filter for which a cursor is valid. A client_ref, which may be long, is included as its
  * digest. */
 static void bind_filter(const struct key_identity *key, const struct event_filter *filter,
@@ -91,6 +130,13 @@ static void bind_filter(const struct key_identity *key, const struct event_filte
 	                    (long long)filter->to_us, (long long)filter->seq_from,
 	                    (long long)filter->seq_to, filter->status, *digest ? "\n" : "", digest);
 	assert(size > 0 && (size_t)size < sizeof page->binding);
+	if (filter->digest.data) {
+		char digits[2 * DIGEST_SIZE_MAX + 1];
+		hex_encode(filter->digest.data, filter->digest.size, digits);
+		size_t used = (size_t)size;
+		size = snprintf(page->binding + used, sizeof page->binding - used, "\nhash\n%s", digits);
+		assert(size > 0 && (size_t)size < sizeof page->binding - used);
+	}
 }
 
 static int list_events(struct exchange *exchange, struct error *error)
@@ -101,6 +147,8 @@ static int list_events(struct exchange *exchange, struct error *error)
 	int result = parse_filter(&exchange->parameters, &filter, error);
 	if (!result)
 		result = parse_client_ref(exchange, &filter.client_ref, error);
+	if (!result)
+		result = parse_digest(exchange, &filter.digest, error);
 	if (result)
 		return result;
 	bind_filter(key, &filter, &page);
@@ -111,13 +159,19 @@ static int list_events(struct exchange *exchange, struct error *error)
 		return result;
 	filter.past = page.asked.past;
 	filter.order = page.asked.order;
+	int64_t stopped_at = 0;
+	filter.ret_stopped_at = &stopped_at;
 	struct listing listing = {.out = &exchange->out, .left = page.asked.limit};
 	page_begin(&page, exchange);
 	result = store_list_events(exchange->service->store, key->account, key->chain, &filter,
 	                           page.asked.limit + 1, false, list_one, &listing, error);
-	if (!result)
+	if (result)
+		return result;
+	if (!listing.more && stopped_at)
+		page_end(&page, exchange, true, stopped_at);
+	else
 		page_end(&page, exchange, listing.more, listing.last_sequence);
-	return result;
+	return OK;
 }
 
 /* ---- one event ---- */
@@ -202,7 +256,7 @@ static int get_content(struct exchange *exchange, struct error *error)
 
 const struct operation operation_list_events = {
 	.parameters = (const char *const[]){"from", "to", "seq_from", "seq_to", "status", "client_ref",
-                                        "order", "limit", "cursor", NULL},
+                                        "hash", "hash_alg", "order", "limit", "cursor", NULL},
 	.validates = true,
 	.work = list_events,
 };

@@ -7,7 +7,7 @@
 struct page {
 	/* Operation, chain and filters for which a cursor is valid. Set by the caller,
 	 * NUL-terminated. */
-	char binding[300];
+	char binding[420];
 	enum list_order usual; /* default order; set by the caller */
 	struct list_page asked;
 	struct json_writer writer; /* writer of the answer's body */

@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 
-#define QUERY_PARAMETERS_MAX 10
+#define QUERY_PARAMETERS_MAX 12
 
 struct query {
 	/* names of the operation, NULL-terminated; at most QUERY_PARAMETERS_MAX */

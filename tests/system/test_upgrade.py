@@ -20,6 +20,7 @@ import pytest
 
 import hooks
 import money
+import sizes
 import stores
 import timestamp_authority
 from client import Client, Service, eventually, run
@@ -33,6 +34,9 @@ pytestmark = pytest.mark.both_stores
 FIXTURE = pathlib.Path(__file__).parents[1] / "support" / "fixtures" / "0.1.0"
 STEPS = sorted(path.stem for path in (pathlib.Path(__file__).parents[2] / "src/store/schema/sqlite")
                .glob("*.sql"))
+ROLLING = {"018-digest-index"}
+SIZES = {"digests_gathered": 5, "digests_of_chain": 5, "digest_block": 3, "digests_scanned_directly": 1,
+         "digests_us": 20_000}
 EVER = {"certification__give_up_after": "36500d", "webhook__keep": "36500d",
         "webhook__schedule": ",".join(["2s"] * 12), "seal__interval": "300ms",
         "rate__live": 100000, "rate__test": 100000}
@@ -148,6 +152,8 @@ class Old(Service):
 def old(request, tmp_path_factory):
     """Moved on, not started."""
     mail = MailServer()
+    environment = pytest.MonkeyPatch()
+    environment.setenv(sizes.NAME, ",".join(f"{name}={size}" for name, size in SIZES.items()))
     one = Old(tmp_path_factory.mktemp("old"), request.param, **mail.settings(mail__schedule="1s,1s,1s,1s,1s,1s"))
     one.mail, one.refusals = mail, {words[0]: one.command_on_store(*words) for words in
                                     (("serve", "--set=service.listen=127.0.0.1:0", "--set=service.admin_listen="), ("store", "check"))}
@@ -157,6 +163,7 @@ def old(request, tmp_path_factory):
     yield one
     one.discard()
     mail.close()
+    environment.undo()
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +180,7 @@ def test_the_store_is_refused_until_it_is_moved(old):
     for done in old.refusals.values():
         assert done.returncode not in (0, None)
         assert "constancia store migrate" in done.stderr and old.made.schema in done.stderr, done.stderr
-    due = {"steps": old.steps, "kinds": ["stop"] * len(old.steps)}
+    due = {"steps": old.steps, "kinds": ["rolling" if step in ROLLING else "stop" for step in old.steps]}
     assert old.planned == {"applied": False, **due} and old.between == old.made.schema
     assert old.taken == {"applied": True, **due} and old.schema() == STEPS[-1]
 
@@ -215,6 +222,30 @@ def test_what_is_repeated_gets_the_receipt_of_then(running):
     assert len(running.receipts) > 50
     conflict = running.client_of("content", "live").register({"another": 1}, "json-0")
     conflict.expect(409, "client_ref_conflict")
+
+
+def test_events_of_then_are_found_by_their_digest(running):
+    """They are added to the index; later ones are found with them."""
+    hashes, channel = {}, running.client_of("content", "live")
+    for event in channel.walk("/v1/events", 500):
+        hashes.setdefault(event["hash"], []).append(event["event_id"])
+    assert len(hashes) > 10
+
+    identifier = running.told["channels"]["content"]["channel_id"]
+
+    def is_indexed():
+        assert running.stop() == 0
+        rows = running.store.rows("SELECT s.indexed FROM digest_series s JOIN channels c"
+                                  " ON c.account = s.account AND s.chain = 2 * c.channel"
+                                  f" WHERE c.channel_id = '{identifier}'")
+        running.start()
+        return rows and int(rows[0][0]) >= len(hashes) - 2 * SIZES["digests_of_chain"]
+    eventually(is_indexed, "the index has the events of then")
+    for digest, events in hashes.items():
+        for order, expected in ("asc", events), ("desc", events[::-1]):
+            found = channel.walk("/v1/events", 1, hash=digest, order=order)
+            assert [event["event_id"] for event in found] == expected
+    assert channel.walk("/v1/events", 1, hash="0" * 64) == []
 
 
 def test_keys_money_and_configurations_are_as_they_were(running):

@@ -225,12 +225,19 @@ static int read_events(struct step *step, int64_t count, struct error *error)
 	return result;
 }
 
+static int find_last(struct step *step, int64_t *ret_last, struct error *error)
+{
+	struct db_connection *reader = begin_read(step->store, &error);
+	return end_read(reader, digest_source_last(reader, step->place, ret_last, error));
+}
+
 static int add_run(struct step *step, struct error *error)
 {
 	struct digest_index *index = step->store->digests;
-	int64_t count = gathered(step->place);
-	if (step->series->count > RUNS_WAIT)
-		return OK;
+	int64_t count = gathered(step->place), last = 0;
+	int result = find_last(step, &last, error);
+	if (result || last - step->series->indexed < count || step->series->count > RUNS_WAIT)
+		return result;
 	if (!index->entries || index->room < (size_t)count) {
 		free(index->entries);
 		index->entries = calloc((size_t)count, sizeof *index->entries);
@@ -238,7 +245,7 @@ static int add_run(struct step *step, struct error *error)
 		if (!index->entries)
 			return ERR_NO_MEMORY;
 	}
-	int result = read_events(step, count, error);
+	result = read_events(step, count, error);
 	if (result || index->count < (size_t)count)
 		return result;
 	return change(step, write_new_run, error);
