@@ -29,6 +29,23 @@ static int read_status(const struct admin_call *call)
 	return -1;
 }
 
+/* The algorithm follows from the size. */
+static int read_digest(const struct admin_call *call, struct slice *ret, struct error *error)
+{
+	struct slice text = admin_slice(call, "hash");
+	if (!admin_given(call, "hash"))
+		return OK;
+	size_t size = text.size / 2;
+	uint8_t *digest = arena_alloc(call->arena, size + 1);
+	if (!digest)
+		return ERR_NO_MEMORY;
+	if ((size != hash_algorithm_size(HASH_SHA256) && size != hash_algorithm_size(HASH_SHA512)) ||
+	    !hex_decode(text, digest, size))
+		return error_set(error, ERR_USAGE, MSG_ADMIN_DIGEST, FIELD("hash"), NULL);
+	*ret = slice_make((const char *)digest, size);
+	return OK;
+}
+
 static int read_filter(const struct admin_call *call, const struct channel_record *channel,
                        enum mode mode, struct event_filter *ret, struct error *error)
 {
@@ -40,11 +57,14 @@ static int read_filter(const struct admin_call *call, const struct channel_recor
 	};
 	if (admin_given(call, "client_ref"))
 		filter.client_ref = admin_slice(call, "client_ref");
+	int result = read_digest(call, &filter.digest, error);
+	if (result)
+		return result;
 	if (admin_given(call, "after"))
 		filter.past = event_id_sequence(admin_slice(call, "after"), channel->channel_id, mode);
 	if (admin_given(call, "after") && !filter.past)
 		return no_event(admin_slice(call, "after"), error);
-	int result = admin_moment(call, "since", -1, TIME_NONE, &filter.from_us, error);
+	result = admin_moment(call, "since", -1, TIME_NONE, &filter.from_us, error);
 	if (!result)
 		result = admin_moment(call, "until", -1, TIME_NONE, &filter.to_us, error);
 	if (result)
@@ -308,6 +328,9 @@ const struct admin_operation admin_event_operations[] = {
                                       "only events with this status"),
                     ADMIN_FLAG_LINE("client_ref", false, 1, CLIENT_REF_MAX,
                                     "only the event with this reference"),
+                    ADMIN_FLAG_LINE("hash", false, 1, 200,
+                                    "only events with this SHA-256 or SHA-512 digest, in "
+                                    "hexadecimal digits"),
                     ADMIN_FLAG_SWITCH("ascending", "oldest first"), ADMIN_LIST_LIMIT,
                     ADMIN_LIST_AFTER},
      .run = run_list},

@@ -44,6 +44,7 @@ static const struct {
 	ASSET("console.css", "text/css; charset=utf-8", console_style, STYLE_CACHE),
 	ASSET("console.js", "text/javascript; charset=utf-8", console_script, STYLE_CACHE),
 	ASSET("passkeys.js", "text/javascript; charset=utf-8", passkeys_script, STYLE_CACHE),
+	ASSET("lookup.js", "text/javascript; charset=utf-8", lookup_script, STYLE_CACHE),
 	ASSET("proof.js", "text/javascript; charset=utf-8", proof_script, STYLE_CACHE),
 	ASSET("mark.svg", "image/svg+xml", mark, STYLE_CACHE),
 	ASSET("noto-sans.woff", "font/woff", sans, FACE_CACHE),

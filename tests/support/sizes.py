@@ -29,7 +29,7 @@ TABLE = {
     # The index of digests (store/events/digest_index.h).
     "digests_gathered": (16_384, (20, 100, 700)),
     "digests_of_chain": (8192, (20, 100, 700)),
-    "digest_block": (120, (1, 7)),
+    "digest_block": (190, (1, 7)),
     "digests_merged": (128, (1, 5)),
     "digests_deleted": (512, (1, 5)),
     "digests_scanned": (65_536, (20_000,)),  # less, and lookups get 503

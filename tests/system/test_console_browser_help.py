@@ -1,6 +1,7 @@
 """What a browser makes easier in the console, and what it must not make harder: automatic progress, the
 reader's own time, copying, the keyboard alone, paper, and a small screen in either language."""
 
+import hashlib
 import re
 import secrets
 import subprocess
@@ -82,6 +83,41 @@ def test_a_hash_is_copied_whole(service, browse, language, before, after):
     browser.click("code.hash + button.copy")
     browser.until(lambda: browser.text("code.hash + button.copy") == after, "it says so")
     assert browser.run("return navigator.clipboard.readText()") == hashes[0]
+    channel.close()
+
+
+ON_RECORD = {"en": ("Is this file on record?", "No event of this selection has this digest."),
+             "es": ("¿Consta este fichero?", "Ningún evento de esta selección tiene este resumen.")}
+
+
+@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_file_is_looked_up_and_not_sent(service, browse, tmp_path, language, script):
+    """Its digest is computed in the browser, or entered."""
+    title, none = ON_RECORD[language]
+    channel = service.new_channel(credits=5)
+    event = channel.live.register_file(b"on record").expect(201).json
+    browser = browse(language, script)
+    come_in(service, browser, channel.account_id, language)
+    for content, expected in (b"on record", True), (b"not on record", False):
+        for name in "sha256", "sha512":
+            digest = hashlib.new(name, content).hexdigest()
+            browser.open(f"{service.public_url}/console/events")
+            assert (title in browser.text()) is script
+            if script:
+                path = tmp_path / "file.bin"
+                path.write_bytes(content)
+                browser.choose("#lookup_algorithm", "SHA-512" if name == "sha512" else "SHA-256")
+                browser.type("#lookup_file", str(path))
+            else:
+                browser.type("#hash", digest)
+                browser.click("form[role=search] button")
+            browser.until(lambda: f"hash={digest}" in browser.url(), "the digest was looked up")
+            assert "lookup_file" not in browser.url()
+            is_found = expected and name == "sha256"
+            assert browser.has(f"a[href='/console/events/{event['event_id']}']") is is_found
+            assert (none in browser.text()) is not is_found
+    assert not browser.complaints()
     channel.close()
 
 

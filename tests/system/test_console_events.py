@@ -55,7 +55,9 @@ def test_filters_of_the_list(service, filled):
             (("--until", "1h"), []), (("--status", "unpaid"), [12, 11]),
             (("--status", "registered", "--ascending"), list(range(1, 11))), (("--status", "test"), []),
             (("--client-ref", seventh["client_ref"]), [7]), (("--client-ref", fresh()), []),
-            (("--client-ref", seventh["client_ref"], "--to", "6"), [])):
+            (("--client-ref", seventh["client_ref"], "--to", "6"), []),
+            (("--hash", seventh["hash"]), [7]), (("--hash", seventh["hash"].upper(), "--from", "7"), [7]),
+            (("--hash", seventh["hash"], "--to", "6"), []), (("--hash", "0" * 128), [])):
         assert sequences(listed(service, filled, *flags)) == expected, flags
     assert sequences(listed(service, filled, "--mode", "test", "--status", "test")) == [3, 2, 1]
 
@@ -76,7 +78,8 @@ def test_what_the_list_refuses(service, filled):
     for flags, said in ((("--from", "5", "--to", "4"), "--from"), (("--from", "0"), "--from"), (("--limit", "0"), "--limit"),
                         (("--since", "1h", "--until", "2h"), "--since"), (("--status", "sealed"), "--status"),
                         (("--after", filled.test_events[0]["event_id"]), "no event"),
-                        (("--after", "evt_nothing"), "no event")):
+                        (("--after", "evt_nothing"), "no event"), (("--hash", "0" * 63), "--hash"),
+                        (("--hash", "x" * 64), "--hash")):
         refused = service.run("event", "list", "--channel", filled.id, *flags)
         assert refused.returncode != 0 and said in refused.stderr, (flags, refused)
 
@@ -122,11 +125,15 @@ def test_the_page_lists_and_filters(service, filled):
     for query, expected in (
             ("", range(12, 0, -1)), ("&mode=test", [3, 2, 1]), ("&status=unpaid", [12, 11]), ("&from=3&to=5", [5, 4, 3]),
             (f"&since={seventh['received_at']}", range(12, 6, -1)), (f"&client_ref={seventh['client_ref']}", [7]),
+            (f"&hash={seventh['hash']}", [7]), (f"&hash={seventh['hash'].upper()}", [7]),
             ("&until=1h", []), (f"&after={filled.events[9]['event_id']}", range(9, 0, -1))):
         reader.get(f"/console/events?channel={filled.id}{query}")
         shown = re.findall(r'<th scope="row"><a href="/console/events/evt_[0-9a-z]+">(\d+)</a>', reader.body)
         assert [int(number) for number in shown] == list(expected), query
     assert reader.get(f"/console/events?channel={filled.id}&from=5&to=4").status == 400
+    assert reader.get(f"/console/events?channel={filled.id}&hash=123").status == 400
+    reader.get(f"/console/events?channel={filled.id}&hash={'0' * 64}")
+    assert "No event of this selection has this digest." in reader.body
     assert "/console/events" in reader.get(f"/console/channels/{filled.id}").body
     assert visitor(service, filled.account_id, "accountant").get("/console/events").status == 403
 

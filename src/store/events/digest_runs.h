@@ -18,7 +18,7 @@
 #include "store/store.h"
 
 #define DIGEST_ENTRY_SIZE 10
-#define DIGEST_BLOCK_MAX 120 /* entries of a block: with its key less than a page of 2 KiB */
+#define DIGEST_BLOCK_MAX 190 /* entries of a block: a row fills a page of 2 KiB */
 #define DIGEST_FANOUT 16     /* runs that are merged into one */
 #define DIGEST_LEVELS 5      /* with the usual sizes a run of the last level has 2^30 entries */
 #define DIGEST_RUNS_MAX 1024 /* runs of a series */
