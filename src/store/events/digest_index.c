@@ -201,7 +201,7 @@ static int write_new_run(struct step *step, struct db_connection *connection, st
 		.entries = (int64_t)index->count,
 	};
 	series->indexed = run.last;
-	qsort(index->entries, index->count, sizeof *index->entries, digest_entry_compare);
+	digest_entries_sort(index->entries, index->entries + index->room, index->count);
 	struct digest_writer writer = digest_writer_make(connection, series, &run, error);
 	for (size_t i = 0; i < index->count; i++)
 		digest_writer_add(&writer, &index->entries[i]);
@@ -240,7 +240,7 @@ static int add_run(struct step *step, struct error *error)
 		return result;
 	if (!index->entries || index->room < (size_t)count) {
 		free(index->entries);
-		index->entries = calloc((size_t)count, sizeof *index->entries);
+		index->entries = calloc(2 * (size_t)count, sizeof *index->entries);
 		index->room = index->entries ? (size_t)count : 0;
 		if (!index->entries)
 			return ERR_NO_MEMORY;

@@ -18,7 +18,7 @@ struct digest_index {
 	char damage[ERROR_CAUSE_MAX];
 
 	/* Of the job. */
-	struct digest_entry *entries;
+	struct digest_entry *entries; /* twice `room`: half of it to sort them */
 	size_t room, count;
 	bool before_done; /* no chain of 0.1.0 is left */
 	int64_t before_chain, before_account;

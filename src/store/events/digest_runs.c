@@ -1,6 +1,7 @@
 #include "store/events/digest_runs.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -59,38 +60,56 @@ uint64_t digest_hash(const struct digest_key *key, int64_t chain, const void *di
 	return (v[0] ^ v[1] ^ v[2] ^ v[3]) >> 16;
 }
 
-int digest_entry_compare(const void *a, const void *b)
+int digest_entry_compare(const struct digest_entry *left, const struct digest_entry *right)
 {
-	const struct digest_entry *left = a, *right = b;
 	if (left->hash != right->hash)
 		return left->hash < right->hash ? -1 : 1;
 	return (left->position > right->position) - (left->position < right->position);
 }
 
-/* Big-endian, so that memcmp and both engines order them as digest_entry_compare does. Positions
- * before and after the run become its ends. */
+/* Sorts by digits of a byte, from the last to the first. Each pass keeps the order of equal digits,
+ * so positions stay in ascending order. */
+void digest_entries_sort(struct digest_entry *entries, struct digest_entry *other, size_t count)
+{
+	struct digest_entry *from = entries, *to = other;
+	for (int shift = 0; shift < 48; shift += 8) {
+		size_t places[257] = {0};
+		for (size_t i = 0; i < count; i++)
+			places[(from[i].hash >> shift & 255) + 1]++;
+		for (int digit = 0; digit < 256; digit++)
+			places[digit + 1] += places[digit];
+		for (size_t i = 0; i < count; i++)
+			to[places[from[i].hash >> shift & 255]++] = from[i];
+		struct digest_entry *last = from;
+		from = to;
+		to = last;
+	}
+	assert(from == entries); /* after an even number of passes */
+}
+
+/* Big-endian, so that memcmp and both engines order them as digest_entry_compare does. */
 static void pack(const struct digest_run *run, const struct digest_entry *entry,
                  uint8_t bytes[DIGEST_ENTRY_SIZE])
 {
 	assert(entry->hash >> 48 == 0);
 	assert(entry->position >= run->first && entry->position - run->first <= DIGEST_POSITIONS_MAX);
 	uint64_t offset = (uint64_t)(entry->position - run->first);
-	for (int i = 0; i < 6; i++)
-		bytes[i] = (uint8_t)(entry->hash >> (40 - 8 * i));
-	for (int i = 0; i < 4; i++)
-		bytes[6 + i] = (uint8_t)(offset >> (24 - 8 * i));
+	uint64_t high = htobe64(entry->hash << 16 | offset >> 16);
+	uint16_t low = htobe16((uint16_t)offset);
+	memcpy(bytes, &high, sizeof high);
+	memcpy(bytes + sizeof high, &low, sizeof low);
 }
 
 static struct digest_entry unpack(const struct digest_run *run,
                                   const uint8_t bytes[DIGEST_ENTRY_SIZE])
 {
-	struct digest_entry entry = {.position = 0};
-	for (int i = 0; i < 6; i++)
-		entry.hash = entry.hash << 8 | bytes[i];
-	for (int i = 0; i < 4; i++)
-		entry.position = entry.position << 8 | bytes[6 + i];
-	entry.position += run->first;
-	return entry;
+	uint64_t high;
+	uint16_t low;
+	memcpy(&high, bytes, sizeof high);
+	memcpy(&low, bytes + sizeof high, sizeof low);
+	high = be64toh(high);
+	return (struct digest_entry){high >> 16,
+	                             run->first + (int64_t)((high & 0xffff) << 16 | be16toh(low))};
 }
 
 /* ---- blocks ---- */

@@ -33,8 +33,10 @@ struct digest_entry {
 };
 /* SipHash-2-4 of the chain and the digest, shortened. */
 uint64_t digest_hash(const struct digest_key *key, int64_t chain, const void *digest, size_t size);
-/* Comparison function for qsort. */
-int digest_entry_compare(const void *a, const void *b);
+/* Compares by hash, then by position. */
+int digest_entry_compare(const struct digest_entry *left, const struct digest_entry *right);
+/* Sorts entries, whose positions are in ascending order. `other` has room for as many. */
+void digest_entries_sort(struct digest_entry *entries, struct digest_entry *other, size_t count);
 
 enum digest_run_state { DIGEST_RUN_USED, DIGEST_RUN_MERGING, DIGEST_RUN_DELETED };
 struct digest_run {
