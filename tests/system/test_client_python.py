@@ -6,13 +6,11 @@ import dataclasses
 import hashlib
 import hmac
 import http.client
-import http.server
 import inspect
 import io
 import json
 import os
 import re
-import socketserver
 import subprocess
 import sys
 import threading
@@ -23,12 +21,11 @@ import yaml
 
 from client import ROOT, eventually, fresh
 from hooks import Receiver, new_endpoint
+from scripted import CLIENT, cut, hang_up, last, say, script  # noqa: F401
 
-CLIENT = ROOT / "clients" / "python"
-sys.path.insert(0, str(CLIENT))
-import constancia  # noqa: E402
-from constancia import models, webhooks  # noqa: E402
-from constancia._http import Retry  # noqa: E402
+import constancia
+from constancia import models, webhooks
+from constancia._http import Retry
 
 QUICK = Retry(attempts=4, patience=20)
 OPERATIONS = {
@@ -384,76 +381,6 @@ def test_a_notice_of_the_service_is_good(start):
 BALANCE = b'{"balance":1,"operational":true,"unpaid_events":0}'
 CERTIFICATION = (b'{"certification_id":"CERT-1","channel_id":"c","status":"processing",'
                  b'"mode":"live","range":{},"requested_at":"2026-01-02T03:04:05.678901Z"}')
-
-
-class Script(http.server.BaseHTTPRequestHandler):
-    """Each request is answered by the next of the server's answers: a function of this handler,
-    which may end the connection instead."""
-
-    protocol_version = "HTTP/1.1"
-    timeout = 60
-
-    def answer(self):
-        length = int(self.headers.get("Content-Length", 0))
-        self.body = self.rfile.read(length)
-        self.server.seen.append(self)
-        self.server.answers.pop(0)(self)
-
-    do_GET = do_POST = answer
-
-    def log_message(self, *words):
-        pass
-
-
-def say(status, body=b"", **headers):
-    def answer(handler):
-        handler.send_response(status)
-        for name, value in headers.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-    return answer
-
-
-def last(status, body):
-    """Answers well, and then ends the connection without a word."""
-    def answer(handler):
-        say(status, body)(handler)
-        handler.close_connection = True
-    return answer
-
-
-def hang_up(handler):
-    handler.close_connection = True
-
-
-def cut(body, length, status=200, **headers):
-    """Tells a length, and ends before."""
-    def answer(handler):
-        handler.send_response(status)
-        for name, value in headers.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.send_header("Content-Length", str(length))
-        handler.end_headers()
-        handler.wfile.write(body)
-        handler.close_connection = True
-    return answer
-
-
-class Threaded(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
-
-
-@pytest.fixture
-def script():
-    server = Threaded(("127.0.0.1", 0), Script)
-    server.seen, server.answers, server.statuses = [], [], []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    server.url = f"http://127.0.0.1:{server.server_address[1]}"
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.fixture
