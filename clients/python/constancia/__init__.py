@@ -5,25 +5,31 @@
 """
 
 from . import webhooks
+from ._batches import Declaration, Outcome
 from ._files import digest
+from ._hooks import Hooks, RequestSent, ResponseReceived, RetryPlanned
 from ._http import Retry
+from ._receipts import ReceiptFile
 from ._version import VERSION as __version__
 from .client import Client
-from .errors import (ApiError, CertificationFailed, Conflict, ConnectionFailed, ConstanciaError,
-                     DigestMismatch, Forbidden, InvalidRequest, InvalidSignature, NotFound,
-                     PaymentRequired, ServerError, TooLarge, TooManyRequests, Unauthorized,
-                     Unavailable, UnexpectedAnswer, WaitTimeout)
+from .errors import (AccountDisabled, ApiError, CertificationFailed, Conflict, ConnectionFailed,
+                     ConstanciaError, DigestMismatch, Forbidden, InvalidRequest, InvalidSignature,
+                     LimitBlocked, NotFound, PaymentRequired, ReceiptNotKept, ServerError, Suspended,
+                     TooLarge, TooManyRequests, Unauthorized, Unavailable, UnexpectedAnswer,
+                     WaitTimeout)
 from .models import (Balance, Certification, CertificationRange, Channel, ChannelConfig, Content,
                      ContentPart, Document, Event, EventTimestamp, EventWithProof, FileCheck,
                      FileVerification, Page, Proof, ProofRound, ProofSegment, Report, Signer,
                      Verification)
 
 __all__ = [
-    "ApiError", "Balance", "Certification", "CertificationFailed", "CertificationRange", "Channel",
-    "ChannelConfig", "Client", "Conflict", "ConnectionFailed", "ConstanciaError", "Content",
-    "ContentPart", "DigestMismatch", "Document", "Event", "EventTimestamp", "EventWithProof",
-    "FileCheck", "FileVerification", "Forbidden", "InvalidRequest", "InvalidSignature", "NotFound",
-    "Page", "PaymentRequired", "Proof", "ProofRound", "ProofSegment", "Report", "Retry",
-    "ServerError", "Signer", "TooLarge", "TooManyRequests", "Unauthorized", "Unavailable",
-    "UnexpectedAnswer", "Verification", "WaitTimeout", "__version__", "digest", "webhooks",
+    "AccountDisabled", "ApiError", "Balance", "Certification", "CertificationFailed",
+    "CertificationRange", "Channel", "ChannelConfig", "Client", "Conflict", "ConnectionFailed",
+    "ConstanciaError", "Content", "ContentPart", "Declaration", "DigestMismatch", "Document", "Event",
+    "EventTimestamp", "EventWithProof", "FileCheck", "FileVerification", "Forbidden", "Hooks",
+    "InvalidRequest", "InvalidSignature", "LimitBlocked", "NotFound", "Outcome", "Page",
+    "PaymentRequired", "Proof", "ProofRound", "ProofSegment", "ReceiptFile", "ReceiptNotKept", "Report",
+    "RequestSent", "ResponseReceived", "Retry", "RetryPlanned", "ServerError", "Signer", "Suspended",
+    "TooLarge", "TooManyRequests", "Unauthorized", "Unavailable", "UnexpectedAnswer", "Verification",
+    "WaitTimeout", "__version__", "digest", "webhooks",
 ]

@@ -11,11 +11,15 @@ import ssl
 import time
 import urllib.parse
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar, Union
 
+from . import _calls
+from ._calls import CURRENT
+from ._hooks import Hooks, RequestSent, ResponseReceived, RetryPlanned, call
 from .errors import ApiError, ConnectionFailed, UnexpectedAnswer, class_of
 
 T = TypeVar("T")
+Headers = Union[Mapping[str, str], http.client.HTTPMessage]
 ERROR_BODY_MAX = 65536
 # The service is busy; or the request did not come through whole, or its answer did not come back.
 AGAIN = {429, 503, 408, 502, 504}
@@ -61,10 +65,15 @@ class Request:
     body: Optional[Body] = None
 
     @property
+    def shown(self) -> str:
+        """The address without its query, for messages and hooks."""
+        parts = urllib.parse.urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}{parts.path}"
+
+    @property
     def name(self) -> str:
         """For messages."""
-        parts = urllib.parse.urlsplit(self.url)
-        return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
+        return f"{self.method} {self.shown}"
 
 
 class Answer:
@@ -101,7 +110,9 @@ class Answer:
 class Transport:
     """Safe for threads: each connection is one request's at a time."""
 
-    def __init__(self, timeout: float, context: Optional[ssl.SSLContext], retry: Retry) -> None:
+    def __init__(self, timeout: float, context: Optional[ssl.SSLContext], retry: Retry,
+                 hooks: Hooks = Hooks()) -> None:
+        self.hooks = hooks
         self.timeout = timeout
         self.context = context
         self.retry = retry
@@ -122,32 +133,49 @@ class Transport:
             request = prepare()
             retry_after = None
             try:
-                return self._exchange(request, consume)
+                return self._exchange(request, consume, attempt)
             except ApiError as error:
                 failure: Exception = error
                 retry_after = error.retry_after
                 again = error.status in AGAIN
             except ConnectionFailed as error:
+                if CURRENT.get():
+                    CURRENT.get().check()  # type: ignore[union-attr]
                 failure, again = error, True
                 self.close()  # the others that are kept will hardly have lived longer
             pause = self.retry.delay(attempt, retry_after, waited) if again else None
             if pause is None:
                 raise failure
-            time.sleep(pause)
+            call(self.hooks.on_retry, RetryPlanned(request.method, request.shown, attempt, pause,
+                                                   failure))
+            _calls.sleep(pause)
             attempt, waited = attempt + 1, waited + pause
 
-    def _exchange(self, request: Request, consume: Callable[[Answer], T]) -> T:
+    def _exchange(self, request: Request, consume: Callable[[Answer], T], attempt: int) -> T:
         origin, target = split(request.url)
+        current = CURRENT.get()
+        if current:
+            current.check()
+        call(self.hooks.on_request, RequestSent(request.method, request.shown, attempt))
+        began = time.monotonic()
         connection = self._connect(origin, request)
         kept = False
         try:
+            if current:
+                current.hold(connection.sock)
             answer = Answer(request.name, self._send(connection, target, request))
+            call(self.hooks.on_response, ResponseReceived(
+                request.method, request.shown, attempt, answer.status, time.monotonic() - began,
+                answer.headers.get("X-Request-Id")))
             if answer.status >= 300:
                 raise refusal(answer)
             result = consume(answer)
             kept = answer.ended and connection.sock is not None
             return result
         finally:
+            if current:
+                current.hold(None)
+                kept = kept and not current.ended
             if kept:
                 self._idle.setdefault(origin, []).append(connection)
             else:
@@ -218,10 +246,16 @@ def refusal(answer: Answer) -> ApiError:
     with contextlib.suppress(ConnectionFailed, ValueError):
         given = json.loads(answer.read(ERROR_BODY_MAX))
         record = given if isinstance(given, dict) else {}
-    after = answer.headers.get("Retry-After", "")
-    return class_of(answer.status)(
-        answer.status, str(record.get("code") or ""),
-        str(record.get("message") or answer.reason or "refused"),
-        request_id=answer.headers.get("X-Request-Id"), incident_id=record.get("incident_id"),
+    return api_error(answer.status, record, answer.headers, answer.reason)
+
+
+def api_error(status: int, record: Mapping[str, Any], headers: Headers,
+              reason: str = "") -> ApiError:
+    """Returns the error of a refusal; headers: of the answer that it came in."""
+    after = headers.get("Retry-After", "")
+    code = str(record.get("code") or "")
+    return class_of(status, code)(
+        status, code, str(record.get("message") or reason or "refused"),
+        request_id=headers.get("X-Request-Id"), incident_id=record.get("incident_id"),
         retry_after=int(after) if re.fullmatch("[0-9]{1,9}", after) else None,
         event_id=record.get("event_id"), doc_url=record.get("doc_url"))

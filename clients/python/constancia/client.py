@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import io
 import os
 import pathlib
 import platform
@@ -13,20 +13,24 @@ import ssl
 import time
 import urllib.parse
 from dataclasses import replace
-from datetime import datetime
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Type, TypeVar, Union
+from typing import (Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Type, TypeVar,
+                    Union)
 
-from ._files import Download, File, Form, Path, opened
-from ._http import Answer, Body, Request, Retry, Transport, split
+from . import _calls
+from ._batches import (BYTES_MAX, Declaration, Item, Outcome, Time, batches, outcomes, rfc3339,
+                       to_json)
+from ._files import Download, File, Form, PIECE, Path, new_hash, opened
+from ._hooks import Hooks
+from ._http import AGAIN, Answer, Body, Request, Retry, Transport, split
+from ._receipts import ReceiptFile, Sink, sink_of, write_to
 from ._version import VERSION
-from .errors import (CertificationFailed, ConstanciaError, DigestMismatch, UnexpectedAnswer,
-                     WaitTimeout)
+from .errors import (ApiError, CertificationFailed, ConstanciaError, DigestMismatch, ReceiptNotKept,
+                     UnexpectedAnswer, WaitTimeout)
 from .models import (Balance, Certification, Channel, Content, Event, EventWithProof, FileCheck,
                      Page, Signer, Verification, decode)
 
 T = TypeVar("T")
-Time = Union[str, datetime]
 Progress = Callable[[int, Optional[int]], None]  # bytes so far, and in all where that is known
 POLL_FIRST, POLL_LONGEST = 0.25, 5.0  # seconds
 
@@ -37,13 +41,17 @@ class Client:
     base_url: of the interface, `https://…/v1`. key: not needed for what anybody may ask.
     language: of messages and `report_url`, "en" or "es". timeout: seconds without a sign of the
     service. scenario: with a test key, the refusal that is forced. header_prefix: the
-    installation's. context: for https with roots of one's own."""
+    installation's. context: for https with roots of one's own. receipts: keeps the receipt of each
+    registration, before the call returns: the path of a file (see ReceiptFile), a callable that is
+    given the Event, or an object with `write(event)`. hooks: for logs and metrics."""
 
     def __init__(self, base_url: str, key: Optional[str] = None, *,
                  language: Optional[str] = None, timeout: float = 60.0, retry: Retry = Retry(),
                  scenario: Optional[str] = None, header_prefix: str = "SVC",
                  user_agent: Optional[str] = None,
-                 context: Optional[ssl.SSLContext] = None) -> None:
+                 context: Optional[ssl.SSLContext] = None,
+                 receipts: Union[None, Path, ReceiptFile, Sink] = None,
+                 hooks: Hooks = Hooks()) -> None:
         base = base_url.rstrip("/")
         split(base)
         self._base = base if base.endswith("/v1") else base + "/v1"
@@ -65,7 +73,8 @@ class Client:
             if not re.fullmatch("[!#-'*+.^-z|~A-Z0-9-]+", name) or not re.fullmatch(
                     "[\t -~\xa0-\xff]*", value):
                 raise ValueError(f"{name} has what no header has, such as a line's end")
-        self._transport = Transport(timeout, context, retry)
+        self._transport = Transport(timeout, context, retry, hooks)
+        self.receipts = sink_of(receipts)
 
     def __repr__(self) -> str:
         return f"<constancia.Client {self._base}>"
@@ -85,7 +94,8 @@ class Client:
 
     def register(self, client_ref: str, payload: Mapping[str, Any], *,
                  occurred_at: Optional[Time] = None) -> Event:
-        """A JSON object, on a channel that keeps content."""
+        """A JSON object, on a channel that keeps content. A datetime in it is sent as a text, in UTC with
+        microseconds."""
         return self._register(client_ref, {"payload": payload}, occurred_at)
 
     def register_digest(self, client_ref: str, digest: str, *, algorithm: str = "sha-256",
@@ -103,12 +113,45 @@ class Client:
             fields["occurred_at"] = rfc3339(occurred_at)
         with opened(file) as source:
             form = Form(fields, source, name)
-            event = self._ask(Event, "POST", "/events", form.body, form.content_type)
+            event = self._kept(self._ask(Event, "POST", "/events", form.body, form.content_type))
         if event.hash != form.sha256:
             raise DigestMismatch(f"{event.event_id} as it was recorded", form.sha256, event.hash)
         return event
 
+    def register_many(self, declarations: Iterable[Union[Declaration, Mapping[str, Any]]]
+                      ) -> Iterator[Outcome]:
+        """Registers declarations in batches, and returns what became of each, in order: an event, or
+        the error of that one alone. A declaration is a Declaration, or a body of `POST /events`.
+
+        Batches are sent while the outcomes are used, and each outcome's receipt is kept by then. A batch
+        whose answer is lost is repeated, as are items that were refused for a while alone (429, 503).
+        An exception is about a whole batch: repeat the call with what has no outcome yet."""
+        for batch in batches(declarations):
+            yield from self._register_batch(batch)
+
     # ---- events ----
+
+    def find_by_hash(self, hash: str, *, hash_alg: Optional[str] = None,
+                     page_size: int = 500) -> Iterator[Event]:
+        """Returns the events of this channel that declare content of this digest."""
+        return self._all(self.events_page, hash=hash.lower(), hash_alg=hash_alg, limit=page_size)
+
+    def is_on_record(self, file: Union[File, bytes]) -> bool:
+        """Returns whether an event of this channel declares this file, or these bytes. They are
+        hashed here and not sent."""
+        return bool(self.find_file(file))
+
+    def find_file(self, file: Union[File, bytes]) -> List[Event]:
+        """Returns the events of this channel that declare this file, or these bytes, by SHA-256 or
+        SHA-512. They are hashed here and not sent."""
+        source = io.BytesIO(file) if isinstance(file, bytes) else file
+        running = {name: new_hash(name) for name in ("sha-256", "sha-512")}
+        with opened(source) as readable:
+            for piece in iter(lambda: readable.read(PIECE), b""):
+                for one in running.values():
+                    one.update(piece)
+        return [event for name, one in running.items()
+                for event in self.find_by_hash(one.hexdigest(), hash_alg=name)]
 
     def event(self, event_id: str) -> EventWithProof:
         return self._ask(EventWithProof, "GET", f"/events/{quoted(event_id)}")
@@ -126,10 +169,12 @@ class Client:
                     seq_from: Optional[int] = None, seq_to: Optional[int] = None,
                     status: Optional[str] = None, client_ref: Optional[str] = None,
                     order: Optional[str] = None, limit: Optional[int] = None,
-                    cursor: Optional[str] = None) -> Page[Event]:
+                    cursor: Optional[str] = None, hash: Optional[str] = None,
+                    hash_alg: Optional[str] = None) -> Page[Event]:
         return self._page(Event, "/events", {
             "from": from_, "to": to, "seq_from": seq_from, "seq_to": seq_to, "status": status,
-            "client_ref": client_ref, "order": order, "limit": limit, "cursor": cursor})
+            "client_ref": client_ref, "order": order, "limit": limit, "cursor": cursor,
+            "hash": hash, "hash_alg": hash_alg})
 
     def content(self, event_id: str) -> Content:
         """The declared content, in memory; `save_content` writes it to a file and checks it."""
@@ -202,25 +247,16 @@ class Client:
 
     def wait(self, certification: Union[Certification, str], *, timeout: float = 600.0,
              progress: Optional[Callable[[Certification], None]] = None) -> Certification:
-        """The certification once it is completed. progress: called with each state that is seen.
-        Raises CertificationFailed, or WaitTimeout after so many seconds."""
+        """The certification once it is completed. progress: called with each state that is seen, the
+        last of them completed, with a progress of 1. Raises CertificationFailed, or WaitTimeout after so many seconds."""
         certification_id = (certification if isinstance(certification, str)
                             else certification.certification_id)
-        end = time.monotonic() + timeout
-        pause = POLL_FIRST
+        waiting = Waiting(timeout, progress)
         while True:
-            now = self.certification(certification_id)
-            if progress:
-                progress(now)
-            if now.status == "completed":
-                return now
-            if now.status == "failed":
-                raise CertificationFailed(now)
-            left = end - time.monotonic()
-            if left <= 0:
-                raise WaitTimeout(now, timeout)
-            time.sleep(min(pause, left))
-            pause = min(2 * pause, POLL_LONGEST)
+            pause = waiting.pause_after(self.certification(certification_id))
+            if pause is None:
+                return waiting.last
+            _calls.sleep(pause)
 
     def certification_evidence_record(self, certification_id: str) -> bytes:
         """RFC 4998, in DER; NotFound until it is made, soon after issuing."""
@@ -314,7 +350,54 @@ class Client:
         body = {"client_ref": client_ref, **declared}
         if occurred_at is not None:
             body["occurred_at"] = rfc3339(occurred_at)
-        return self._ask(Event, "POST", "/events", encoded(body))
+        return self._kept(self._ask(Event, "POST", "/events", encoded(body)))
+
+    def _kept(self, event: Event) -> Event:
+        self._keep([event])
+        return event
+
+    def _keep(self, events: List[Event]) -> None:
+        if self.receipts is None or not events:
+            return
+        try:
+            write_to(self.receipts, events)
+        except Exception as error:
+            raise ReceiptNotKept(events, error) from error
+
+    def _register_batch(self, batch: List[Item]) -> List[Outcome]:
+        if sum(len(item.line) + 1 for item in batch) > BYTES_MAX:
+            return [self._register_large(item) for item in batch]  # there is one alone
+        found: List[Optional[Outcome]] = [None] * len(batch)
+        left, attempt, waited = list(range(len(batch))), 1, 0.0
+        while True:
+            sent = [batch[at] for at in left]
+            for at, outcome in zip(left, self._send_batch(sent)):
+                found[at] = outcome
+            self._keep([one.event for at in left for one in [found[at]] if one and one.event])
+            refused = [(at, one.error) for at in left for one in [found[at]]
+                       if one and one.error and one.error.status in AGAIN]
+            after = [error.retry_after for _, error in refused if error.retry_after is not None]
+            pause = self._transport.retry.delay(attempt, max(after, default=None), waited)
+            if not refused or pause is None:
+                return [one for one in found if one]
+            _calls.sleep(pause)
+            left, attempt, waited = [at for at, _ in refused], attempt + 1, waited + pause
+
+    def _send_batch(self, batch: List[Item]) -> List[Outcome]:
+        body = Body.of(b"".join(item.line + b"\n" for item in batch))
+
+        def consume(answer: Answer) -> List[Outcome]:
+            return outcomes(batch, answer.read(), answer.headers)
+        return self._perform("POST", "/events/batch", consume, body,
+                             {"Content-Type": "application/x-ndjson"})
+
+    def _register_large(self, item: Item) -> Outcome:
+        """Has the service say itself what it thinks of an item that no batch can hold."""
+        try:
+            event = self._ask(Event, "POST", "/events", Body.of(item.line))
+        except ApiError as error:
+            return Outcome(item.client_ref, error=error)
+        return Outcome(item.client_ref, event=self._kept(event))
 
     def _page(self, kind: Type[T], path: str, query: Mapping[str, Any]) -> Page[T]:
         given = {name: value if isinstance(value, (int, str)) else rfc3339(value)
@@ -344,9 +427,38 @@ class Client:
         return self._perform("GET", path, consume)
 
 
+class Waiting:
+    """The polling of a certification, without the requests and the pauses themselves."""
+
+    def __init__(self, timeout: float,
+                 progress: Optional[Callable[[Certification], Any]]) -> None:
+        self.last: Certification = None  # type: ignore[assignment]
+        self._timeout = timeout
+        self._end = time.monotonic() + timeout
+        self._pause = POLL_FIRST
+        self._progress = progress
+
+    def pause_after(self, now: Certification) -> Optional[float]:
+        """Returns the seconds until the next look; None when it is completed, then in `last`."""
+        if now.status == "completed" and now.progress != 1.0:
+            now = replace(now, progress=1.0)
+        self.last = now
+        if self._progress:
+            self._progress(now)
+        if now.status == "completed":
+            return None
+        if now.status == "failed":
+            raise CertificationFailed(now)
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise WaitTimeout(now, self._timeout)
+        pause = min(self._pause, left)
+        self._pause = min(2 * self._pause, POLL_LONGEST)
+        return pause
+
+
 def encoded(body: Mapping[str, Any]) -> Body:
-    """NaN and the like are no JSON."""
-    return Body.of(json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
+    return Body.of(to_json(body))
 
 
 def quoted(name: str) -> str:
@@ -361,11 +473,3 @@ def file_name(answer: Answer) -> Optional[str]:
     exact = re.search(r"filename\*=utf-8''([^;\s]+)", answer.headers.get("Content-Disposition", ""),
                       re.IGNORECASE)
     return urllib.parse.unquote(exact[1]) if exact else answer.headers.get_filename()
-
-
-def rfc3339(when: Time) -> str:
-    if isinstance(when, str):
-        return when
-    if when.tzinfo is None:
-        raise ValueError("a time needs its offset from UTC: datetime.now(timezone.utc)")
-    return when.isoformat(timespec="microseconds")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, List, Optional
 
 if TYPE_CHECKING:
-    from .models import Certification
+    from .models import Certification, Event
 
 
 class ConstanciaError(Exception):
@@ -55,6 +55,21 @@ class WaitTimeout(ConstanciaError):
         self.certification = certification
 
 
+class ReceiptNotKept(ConstanciaError):
+    """The service registered `events`, and their receipts could not be kept. Keep them yourself
+    (`event.to_json()`), or repeat the call: it returns the same receipts."""
+
+    def __init__(self, events: "List[Event]", cause: BaseException) -> None:
+        names = ", ".join(event.event_id for event in events[:3]) + (", …" if len(events) > 3 else "")
+        super().__init__(f"{names}: registered, but the receipt was not kept: {cause}")
+        self.events = events
+
+    @property
+    def event(self) -> "Event":
+        """The first of them, the only one unless a batch was registered."""
+        return self.events[0]
+
+
 class ApiError(ConstanciaError):
     """The service refused. `code` is for programs, `message` for people; new codes may appear, so
     that a program falls back on the class, which follows the HTTP status."""
@@ -92,6 +107,14 @@ class Forbidden(ApiError):
     """403: the account or channel is suspended or disabled."""
 
 
+class Suspended(Forbidden):
+    """403 `suspended`: registrations and certifications are refused; reading goes on."""
+
+
+class AccountDisabled(Forbidden):
+    """403 `account_disabled`: every call is refused."""
+
+
 class NotFound(ApiError):
     """404: not on this channel and chain; or a link that is expired."""
 
@@ -102,6 +125,11 @@ class Conflict(ApiError):
 
 class TooLarge(ApiError):
     """413."""
+
+
+class LimitBlocked(ApiError):
+    """422 `limit_blocked`: a consumption limit refuses events until its next period, which begins
+    after `retry_after` seconds where the service says so."""
 
 
 class TooManyRequests(ApiError):
@@ -120,5 +148,11 @@ _CLASSES = {400: InvalidRequest, 401: Unauthorized, 402: PaymentRequired, 403: F
             404: NotFound, 409: Conflict, 413: TooLarge, 429: TooManyRequests, 503: Unavailable}
 
 
-def class_of(status: int) -> type[ApiError]:
-    return _CLASSES.get(status, ServerError if status >= 500 else ApiError)
+_CODES = {"limit_blocked": LimitBlocked, "suspended": Suspended, "account_disabled": AccountDisabled}
+
+
+def class_of(status: int, code: str = "") -> type[ApiError]:
+    """Returns the class of a refusal: by its code where it has one of its own, else by the status."""
+    general = _CLASSES.get(status, ServerError if status >= 500 else ApiError)
+    special = _CODES.get(code)
+    return special if special and issubclass(special, general) else general

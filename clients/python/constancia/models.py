@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import typing
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Dict, Generic, List, Optional, TypeVar
+from datetime import datetime, timezone
+from typing import Any, Dict, Generic, List, Mapping, Optional, TypeVar
 
 from .errors import UnexpectedAnswer
 
 T = TypeVar("T")
+OWN = {"replayed", "raw"}  # fields of this client, which no answer has
 
 
 def decode(kind: Any, value: Any) -> Any:
@@ -37,9 +39,12 @@ def _decode(kind: Any, value: Any) -> Any:
         return datetime.fromisoformat(value.replace("Z", "+00:00"))
     if hasattr(kind, "__dataclass_fields__"):
         members = _members(kind)
-        return kind(**{name: _decode(members[name], given)
-                       for name, given in ((_safe(key), given) for key, given in value.items())
-                       if name in members})
+        decoded = {name: _decode(members[name], given)
+                   for name, given in ((_safe(key), given) for key, given in value.items())
+                   if name in members}
+        if issubclass(kind, Event):
+            decoded["raw"] = value
+        return kind(**decoded)
     if not isinstance(value, (int, float) if kind is float else kind):
         raise TypeError(f"{kind.__name__} expected")
     return value
@@ -52,7 +57,29 @@ def _safe(name: str) -> str:
 @functools.lru_cache(maxsize=None)
 def _members(kind: Any) -> Dict[str, Any]:
     hints = typing.get_type_hints(kind)
-    return {one.name: hints[one.name] for one in dataclasses.fields(kind) if one.name != "replayed"}
+    return {one.name: hints[one.name] for one in dataclasses.fields(kind) if one.name not in OWN}
+
+
+def utc(when: datetime) -> str:
+    """Returns a time as the service writes it: RFC 3339 in UTC with microseconds."""
+    if when.tzinfo is None or when.utcoffset() is None:
+        raise ValueError("a time needs its offset from UTC: datetime.now(timezone.utc)")
+    try:
+        return when.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    except OverflowError:
+        raise ValueError(f"{when} is not in the years 1 to 9999 of UTC") from None
+
+
+def encode(value: Any) -> Any:
+    """Returns a value of these classes as the JSON that the service would send."""
+    if isinstance(value, datetime):
+        return utc(value)
+    if isinstance(value, (list, tuple)):
+        return [encode(one) for one in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {"from" if one.name == "from_" else one.name: encode(getattr(value, one.name))
+                for one in dataclasses.fields(value) if one.name not in OWN}
+    return value
 
 
 @dataclass(frozen=True)
@@ -90,6 +117,13 @@ class Event:
     hash_alg: str = "sha-256"
     timestamp: Optional[EventTimestamp] = None
     replayed: bool = False  # it was registered before, and this is the original
+    raw: Optional[Mapping[str, Any]] = field(default=None, repr=False, compare=False)  # as it came
+
+    def to_json(self) -> str:
+        """Returns the receipt as one line without its end, for `constancia verify --receipt`: as it
+        was received, with members that this client does not know."""
+        value = encode(self) if self.raw is None else self.raw
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import secrets as tokens
 import time
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Dict, Iterable, Mapping, Optional, Union
+from datetime import datetime, timezone
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Union
 
+from ._batches import to_json
 from .errors import InvalidSignature
 from .models import decode
+from .notices import KINDS, NoticeData
 
 TOLERANCE = 300  # seconds that a notice may be old, or early
 
@@ -29,6 +32,21 @@ class Notice:
     created_at: datetime
     mode: str
     data: Dict[str, Any]
+
+    @property
+    def details(self) -> Optional[NoticeData]:
+        """`data` as the class of this `type` in `constancia.notices`; None for a type that this client
+        does not know, whose `data` can be read all the same."""
+        kind = KINDS.get(self.type)
+        details: Optional[NoticeData] = decode(kind, self.data) if kind else None
+        return details
+
+
+class Signed(NamedTuple):
+    """What a test sends to a receiver."""
+
+    headers: Dict[str, str]
+    body: bytes
 
 
 def verify(secret: Union[str, Iterable[str]], headers: Mapping[str, str], body: bytes, *,
@@ -59,3 +77,27 @@ def verify(secret: Union[str, Iterable[str]], headers: Mapping[str, str], body: 
 def _signature(secret: str, timestamp: str, body: bytes) -> bytes:
     mac = hmac.new(secret.encode(), timestamp.encode() + b"." + bytes(body), hashlib.sha256)
     return b"v1=" + mac.hexdigest().encode()
+
+
+def sign_notice(secret: str, notice: Union[bytes, Mapping[str, Any]], *, prefix: str = "SVC",
+                timestamp: Optional[int] = None) -> Signed:
+    """Returns a notice as the service would send it, for tests of a receiver. notice: the bytes of a
+    body, or its members; `id`, `type`, `created_at`, `mode` and `data` that are not given are made.
+    timestamp: Unix seconds, now without it."""
+    now = time.time() if timestamp is None else timestamp
+    if isinstance(notice, (bytes, bytearray)):
+        body = bytes(notice)
+    else:
+        created = datetime.fromtimestamp(now, timezone.utc)
+        made = {"id": "ntc_" + tokens.token_hex(12), "type": "webhook.test", "created_at": created,
+                "mode": "live", "data": {}, **notice}
+        body = to_json(made)
+    try:
+        identifier = json.loads(body).get("id")
+    except (ValueError, AttributeError):
+        identifier = None
+    headers = {"Content-Type": "application/json", f"X-{prefix}-Timestamp": str(int(now)),
+               f"X-{prefix}-Signature": _signature(secret, str(int(now)), body).decode()}
+    if isinstance(identifier, str):
+        headers[f"X-{prefix}-Webhook-Id"] = identifier
+    return Signed(headers, body)

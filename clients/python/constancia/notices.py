@@ -1,0 +1,109 @@
+"""What `data` of a notice has, by its `type`. Members that are not here yet stay in `Notice.data`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Dict, Optional, Union
+
+
+@dataclass(frozen=True)
+class CertificationData:
+    """`certification.completed`, `certification.failed`, `certification.evidence_ready`."""
+
+    certification_id: str
+    channel_id: str
+    status: Optional[str] = None  # completed or failed
+    event_count: Optional[int] = None
+    verification_code: Optional[str] = None
+    incident_id: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class EventSealedData:
+    """`event.sealed`: events that a round gave a timestamp, a run of one chain."""
+
+    channel_id: str
+    first_sequence: Optional[int] = None
+    last_sequence: Optional[int] = None
+    event_count: Optional[int] = None
+    segment_id: Optional[str] = None
+    sealed_at: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class BalanceLowData:
+    """`balance.low`."""
+
+    threshold_id: str
+    threshold: int
+    balance: int
+
+
+@dataclass(frozen=True)
+class BalanceExhaustedData:
+    """`balance.exhausted`."""
+
+    channel_id: str
+
+
+@dataclass(frozen=True)
+class UnpaidLimitData:
+    """`events.unpaid_limit_reached`."""
+
+    unpaid_limit: int
+    unpaid_events: int
+    unpaid_credits: int
+
+
+@dataclass(frozen=True)
+class ConsumptionLimitData:
+    """`consumption.limit_reached`."""
+
+    limit_id: str
+    scope: str  # channel or key
+    channel_id: str
+    period: str  # day or month
+    period_key: str
+    max_events: int
+    action: str  # warn or block
+    key_id: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class RechargeData:
+    """`recharge.auto_completed`, `recharge.auto_failed`."""
+
+    pack_id: str
+    threshold: int
+    recharge_id: Optional[str] = None
+    credits: Optional[int] = None
+    amount: Optional[str] = None
+    currency: Optional[str] = None
+    balance: Optional[int] = None
+    reason: Optional[str] = None
+    payment_url: Optional[str] = None
+    auto_recharge_disabled: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class TestData:
+    """`webhook.test`."""
+
+    __test__ = False  # of pytest
+
+    endpoint_id: str
+    message: str
+
+
+NoticeData = Union[CertificationData, EventSealedData, BalanceLowData, BalanceExhaustedData,
+                   UnpaidLimitData, ConsumptionLimitData, RechargeData, TestData]
+
+KINDS: Dict[str, Any] = {
+    "certification.completed": CertificationData, "certification.failed": CertificationData,
+    "certification.evidence_ready": CertificationData, "event.sealed": EventSealedData,
+    "balance.low": BalanceLowData, "balance.exhausted": BalanceExhaustedData,
+    "events.unpaid_limit_reached": UnpaidLimitData,
+    "consumption.limit_reached": ConsumptionLimitData, "recharge.auto_completed": RechargeData,
+    "recharge.auto_failed": RechargeData, "webhook.test": TestData,
+}
