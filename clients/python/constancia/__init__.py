@@ -5,6 +5,7 @@
 """
 
 from . import webhooks
+from ._async import AsyncClient
 from ._batches import Declaration, Outcome
 from ._files import digest
 from ._hooks import Hooks, RequestSent, ResponseReceived, RetryPlanned
@@ -23,7 +24,7 @@ from .models import (Balance, Certification, CertificationRange, Channel, Channe
                      Verification)
 
 __all__ = [
-    "AccountDisabled", "ApiError", "Balance", "Certification", "CertificationFailed",
+    "AccountDisabled", "ApiError", "AsyncClient", "Balance", "Certification", "CertificationFailed",
     "CertificationRange", "Channel", "ChannelConfig", "Client", "Conflict", "ConnectionFailed",
     "ConstanciaError", "Content", "ContentPart", "Declaration", "DigestMismatch", "Document", "Event",
     "EventTimestamp", "EventWithProof", "FileCheck", "FileVerification", "Forbidden", "Hooks",
