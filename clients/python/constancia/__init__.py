@@ -22,15 +22,17 @@ from .models import (Balance, Certification, CertificationRange, Channel, Channe
                      ContentPart, Document, Event, EventTimestamp, EventWithProof, FileCheck,
                      FileVerification, Page, Proof, ProofRound, ProofSegment, Report, Signer,
                      Verification)
+from .verification import ArchiveCheck, Finding, ReceiptCheck, verify_archive
 
 __all__ = [
-    "AccountDisabled", "ApiError", "AsyncClient", "Balance", "Certification", "CertificationFailed",
+    "AccountDisabled", "ApiError", "ArchiveCheck", "AsyncClient", "Balance", "Certification", "CertificationFailed",
     "CertificationRange", "Channel", "ChannelConfig", "Client", "Conflict", "ConnectionFailed",
     "ConstanciaError", "Content", "ContentPart", "Declaration", "DigestMismatch", "Document", "Event",
-    "EventTimestamp", "EventWithProof", "FileCheck", "FileVerification", "Forbidden", "Hooks",
+    "EventTimestamp", "EventWithProof", "FileCheck", "FileVerification", "Finding", "Forbidden", "Hooks",
     "InvalidRequest", "InvalidSignature", "LimitBlocked", "NotFound", "Outcome", "Page",
-    "PaymentRequired", "Proof", "ProofRound", "ProofSegment", "ReceiptFile", "ReceiptNotKept", "Report",
+    "PaymentRequired", "Proof", "ProofRound", "ProofSegment", "ReceiptCheck", "ReceiptFile", "ReceiptNotKept", "Report",
     "RequestSent", "ResponseReceived", "Retry", "RetryPlanned", "ServerError", "Signer", "Suspended",
     "TooLarge", "TooManyRequests", "Unauthorized", "Unavailable", "UnexpectedAnswer", "Verification",
-    "WaitTimeout", "__version__", "digest", "webhooks",
+    "WaitTimeout", "__version__", "digest", "verify_archive",
+    "webhooks",
 ]

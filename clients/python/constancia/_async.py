@@ -85,6 +85,7 @@ class AsyncClient:
     verify = _like(Client.verify)
     verify_digest = _like(Client.verify_digest)
     verify_file = _like(Client.verify_file)
+    verify_archive = _like(Client.verify_archive)
     description = _like(Client.description)
     webhook_description = _like(Client.webhook_description)
 

@@ -25,6 +25,7 @@ from ._hooks import Hooks
 from ._http import AGAIN, Answer, Body, Request, Retry, Transport, split
 from ._receipts import ReceiptFile, Sink, sink_of, write_to
 from ._version import VERSION
+from . import verification
 from .errors import (ApiError, CertificationFailed, ConstanciaError, DigestMismatch, ReceiptNotKept,
                      UnexpectedAnswer, WaitTimeout)
 from .models import (Balance, Certification, Channel, Content, Event, EventWithProof, FileCheck,
@@ -123,9 +124,9 @@ class Client:
         """Registers declarations in batches, and returns what became of each, in order: an event, or
         the error of that one alone. A declaration is a Declaration, or a body of `POST /events`.
 
-        Batches are sent while the outcomes are used, and each outcome's receipt is kept by then. A batch
-        whose answer is lost is repeated, as are items that were refused for a while alone (429, 503).
-        An exception is about a whole batch: repeat the call with what has no outcome yet."""
+        Batches are sent while the outcomes are used, and each outcome's receipt is kept by then. A
+        batch whose answer is lost is repeated, as are items alone that were refused for a while (429,
+        503). An exception is about a whole batch: repeat the call with what has no outcome yet."""
         for batch in batches(declarations):
             yield from self._register_batch(batch)
 
@@ -315,6 +316,15 @@ class Client:
             form = Form({}, source, None)
             return self._ask(FileCheck, "POST", f"{self._site}/verify", form.body,
                              form.content_type)
+
+    def verify_archive(self, archive: Path, *, receipts: Optional[verification.Receipts] = None,
+                       trust: Optional[verification.Paths] = None, parts: Iterable[Path] = (),
+                       signers: Iterable[Path] = (), signer: Iterable[str] = (),
+                       at: Optional[Time] = None,
+                       program: Union[None, bool, Path] = None) -> verification.ArchiveCheck:
+        """Checks an evidence archive here, without the service: see `constancia.verify_archive`."""
+        return verification.verify_archive(archive, receipts=receipts, trust=trust, parts=parts,
+                                           signers=signers, signer=signer, at=at, program=program)
 
     def description(self) -> str:
         """The interface's description in OpenAPI."""
