@@ -208,7 +208,7 @@ def test_a_cancelled_call_over_tls_ends(tmp_path):
 def test_batches_are_awaited(script):  # noqa: F811
     def echo(handler):
         refs = [json.loads(line)["client_ref"] for line in handler.body.splitlines()]
-        say(200, "".join(json.dumps({"status": 201, "event": {**EVENT, "client_ref": ref}}) + "\n"
+        say(200, "".join(json.dumps({**EVENT, "client_ref": ref, "http_status": 201}) + "\n"
                          for ref in refs).encode())(handler)
     script.answers += [echo] * 2
 

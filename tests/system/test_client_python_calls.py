@@ -44,11 +44,11 @@ def items_of(handler):
 
 
 def registered(ref, status=201):
-    return {"status": status, "event": {**EVENT, "event_id": f"evt_{ref}", "client_ref": ref}}
+    return {**EVENT, "event_id": f"evt_{ref}", "client_ref": ref, "http_status": status}
 
 
-def refused(status, code, **more):
-    return {"status": status, "error": {"code": code, "message": "m", **more}}
+def refused(status, code, retry_after=None, **more):
+    return {"code": code, "message": "m", "client_ref": "r", "http_status": status, "retry_after": retry_after, **more}
 
 
 def ndjson(lines):
@@ -80,6 +80,7 @@ def test_a_batch_has_one_outcome_for_each_item_in_order(script, scripted, seen):
         found[1].result()
     assert conflict.value.event_id == "evt_9" and isinstance(found[3].error, constancia.LimitBlocked)
     assert [one.event_id for one in seen] == ["evt_a", "evt_c"]
+    assert json.loads(seen[0].to_json()) == {**EVENT, "event_id": "evt_a", "client_ref": "a"}, "a receipt as of POST /events"
 
 
 def test_batches_are_cut_by_number_and_size_and_sent_while_they_are_used(script, scripted):  # noqa: F811
@@ -111,6 +112,16 @@ def test_an_item_that_no_batch_holds_is_an_outcome_of_its_own(script, scripted):
     assert isinstance(found[1].error, constancia.TooLarge) and script.seen[1].path == "/v1/events"
 
 
+def test_a_smaller_limit_of_an_installation_is_kept_to(script, scripted, seen):  # noqa: F811
+    def small(handler):
+        items = items_of(handler) if handler.path.endswith("batch") else []
+        (echo if len(items) <= 2 else say(413, b'{"code":"payload_too_large","message":"m"}'))(handler)
+    script.answers += [small] * 7
+    found = list(scripted.register_many(Declaration(f"r{n}", {}) for n in range(5)))
+    assert [one.result().client_ref for one in found] == [one.client_ref for one in seen] == [f"r{n}" for n in range(5)]
+    assert [len(items_of(one)) for one in script.seen] == [5, 2, 3, 1, 2]
+
+
 def test_a_batch_whose_answer_is_lost_is_repeated(script, scripted, seen, naps):  # noqa: F811
     whole = ndjson([registered("a"), registered("b")])
     script.answers += [hang_up, cut(whole[:-30], len(whole)), say(503, Retry_After="1"),
@@ -122,7 +133,7 @@ def test_a_batch_whose_answer_is_lost_is_repeated(script, scripted, seen, naps):
 
 def test_items_that_were_refused_for_a_while_are_repeated_alone(script, scripted, seen, naps):  # noqa: F811
     script.answers += [batch(registered("a"), refused(429, "rate_limited"), refused(400, "validation_error"),
-                             refused(503, "unavailable"), Retry_After="2"),
+                             refused(503, "unavailable", retry_after=2)),
                        batch(registered("b"), refused(429, "rate_limited")), batch(registered("d"))]
     found = list(scripted.register_many([Declaration(ref, {}) for ref in "abcd"]))
     assert [one.event and one.event.event_id for one in found] == ["evt_a", "evt_b", None, "evt_d"]
@@ -135,8 +146,8 @@ def test_items_that_were_refused_for_a_while_are_repeated_alone(script, scripted
 
 
 @pytest.mark.parametrize("answer", [
-    b"", ndjson([registered("a")] * 2), ndjson([registered("b")]), b"[]\n", b"{}\n", b'{"status":201}\n',
-    b'{"status":201,"event":{}}\n', b'{"status":"x","error":{}}\n', b'{"status":409,"error":[]}\n', b"<html>\n"])
+    b"", ndjson([registered("a")] * 2), ndjson([registered("b")]), b"[]\n", b"{}\n", b'{"http_status":201}\n',
+    ndjson([registered("a", "201")]), ndjson([registered("a", 0)]), b"null\n", b"<html>\n"])
 def test_an_answer_that_is_none_of_a_batch_is_refused(script, scripted, answer):  # noqa: F811
     script.answers += [say(200, answer)]
     with pytest.raises(constancia.UnexpectedAnswer):

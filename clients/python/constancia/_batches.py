@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Union
 
-from ._http import AGAIN, Headers, api_error
+from ._http import api_error
 from .errors import ApiError, UnexpectedAnswer
 from .models import Event, decode, utc
 
@@ -95,26 +95,28 @@ def batches(declarations: Iterable[Union[Declaration, Mapping[str, Any]]]) -> It
         yield batch
 
 
-def outcomes(batch: List[Item], answer: bytes, headers: Headers) -> List[Outcome]:
+def outcomes(batch: List[Item], answer: bytes) -> List[Outcome]:
     """Returns what the service answered, one line for each item in their order."""
     lines = answer.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     if len(lines) != len(batch):
         raise UnexpectedAnswer(f"{len(batch)} items were sent, and {len(lines)} lines came back")
-    return [outcome_of(item, line, headers) for item, line in zip(batch, lines)]
+    return [outcome_of(item, line) for item, line in zip(batch, lines)]
 
 
-def outcome_of(item: Item, line: bytes, headers: Headers) -> Outcome:
-    """Returns what a line says: {"status":201,"event":{…}}, or {"status":409,"error":{…}}."""
+def outcome_of(item: Item, line: bytes) -> Outcome:
+    """Returns what a line says: an Event or an Error, with `http_status`."""
     try:
         told = json.loads(line)
-        status, error = int(told["status"]), told.get("error")
-        if error is not None:
-            # Retry-After of the whole answer holds for items that may be repeated.
-            more: Headers = headers if status in AGAIN else {}
-            return Outcome(item.client_ref, error=api_error(status, error, more))
-        event: Event = decode(Event, told["event"])
+        status = told.pop("http_status")
+        if not isinstance(status, int) or status < 200:
+            raise ValueError("no status")
+        if status >= 300:
+            after = told.get("retry_after")
+            return Outcome(item.client_ref, error=api_error(
+                status, told, {} if after is None else {"Retry-After": str(after)}))
+        event: Event = decode(Event, told)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UnexpectedAnswer("a line of the answer is not of a batch") from None
     if event.client_ref != item.client_ref:

@@ -27,7 +27,7 @@ from ._receipts import ReceiptFile, Sink, sink_of, write_to
 from ._version import VERSION
 from . import verification
 from .errors import (ApiError, CertificationFailed, ConstanciaError, DigestMismatch, ReceiptNotKept,
-                     UnexpectedAnswer, WaitTimeout)
+                     TooLarge, UnexpectedAnswer, WaitTimeout)
 from .models import (Balance, Certification, Channel, Content, Event, EventWithProof, FileCheck,
                      Page, Signer, Verification, decode)
 
@@ -375,31 +375,35 @@ class Client:
             raise ReceiptNotKept(events, error) from error
 
     def _register_batch(self, batch: List[Item]) -> List[Outcome]:
-        if sum(len(item.line) + 1 for item in batch) > BYTES_MAX:
-            return [self._register_large(item) for item in batch]  # there is one alone
-        found: List[Optional[Outcome]] = [None] * len(batch)
+        """Registers a batch, and repeats the items of it that were refused for a while."""
+        found: Dict[int, Outcome] = {}
         left, attempt, waited = list(range(len(batch))), 1, 0.0
         while True:
-            sent = [batch[at] for at in left]
-            for at, outcome in zip(left, self._send_batch(sent)):
-                found[at] = outcome
-            self._keep([one.event for at in left for one in [found[at]] if one and one.event])
-            refused = [(at, one.error) for at in left for one in [found[at]]
-                       if one and one.error and one.error.status in AGAIN]
-            after = [error.retry_after for _, error in refused if error.retry_after is not None]
+            found.update(zip(left, self._send_batch([batch[at] for at in left])))
+            errors = {at: error for at in left for error in [found[at].error]
+                      if error and error.status in AGAIN}
+            after = [one.retry_after for one in errors.values() if one.retry_after is not None]
             pause = self._transport.retry.delay(attempt, max(after, default=None), waited)
-            if not refused or pause is None:
-                return [one for one in found if one]
+            if not errors or pause is None:
+                return [found[at] for at in range(len(batch))]
             _calls.sleep(pause)
-            left, attempt, waited = [at for at, _ in refused], attempt + 1, waited + pause
+            left, attempt, waited = list(errors), attempt + 1, waited + pause
 
     def _send_batch(self, batch: List[Item]) -> List[Outcome]:
+        """Sends a batch, in halves where the service takes smaller ones, and keeps the receipts."""
+        if len(batch) == 1 and len(batch[0].line) >= BYTES_MAX:
+            return [self._register_large(batch[0])]
         body = Body.of(b"".join(item.line + b"\n" for item in batch))
-
-        def consume(answer: Answer) -> List[Outcome]:
-            return outcomes(batch, answer.read(), answer.headers)
-        return self._perform("POST", "/events/batch", consume, body,
-                             {"Content-Type": "application/x-ndjson"})
+        try:
+            told = self._perform("POST", "/events/batch", lambda answer: outcomes(batch, answer.read()), body,
+                                 {"Content-Type": "application/x-ndjson"})
+        except TooLarge:  # nothing of it was registered
+            if len(batch) == 1:
+                return [self._register_large(batch[0])]
+            half = len(batch) // 2
+            return self._send_batch(batch[:half]) + self._send_batch(batch[half:])
+        self._keep([one.event for one in told if one.event])
+        return told
 
     def _register_large(self, item: Item) -> Outcome:
         """Has the service say itself what it thinks of an item that no batch can hold."""
