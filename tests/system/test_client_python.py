@@ -731,16 +731,21 @@ def test_the_walk_through_of_the_readme_works_when_pasted(service, tmp_path):
     channel = service.new_channel()
     environment = {**os.environ, "CONSTANCIA_URL": f"{service.public_url}/v1",
                    "CONSTANCIA_KEY": channel.live_key["key"], "PYTHONPATH": str(CLIENT),
-                   "PYTHONDONTWRITEBYTECODE": "1"}
+                   "PYTHONDONTWRITEBYTECODE": "1", "PATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(pieces)], cwd=tmp_path,
                           env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    assert "completed" in done.stdout and list(tmp_path.glob("**/*.pdf"))
+    assert "completed 1.0" in done.stdout and list(tmp_path.glob("**/*.pdf"))
+    assert "origin_not_established []" in done.stdout
+    assert len((tmp_path / "receipts.ndjson").read_text().splitlines()) == 3
 
 
 def test_the_package_says_what_it_needs():
     text = (CLIENT / "pyproject.toml").read_text(encoding="utf-8")
     assert "\ndependencies" not in text and 'name = "constancia"' in text
     assert (CLIENT / "constancia" / "py.typed").exists()
+    packages = {str(one.parent.relative_to(CLIENT)).replace("/", ".") for one in CLIENT.rglob("constancia/**/__init__.py")}
+    assert packages == set(re.search(r"packages = \[(.*)\]", text)[1].replace('"', "").split(", "))
+    assert (CLIENT / "CHANGELOG.md").exists()
     assert (CLIENT / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert set(constancia.__all__) <= set(dir(constancia))

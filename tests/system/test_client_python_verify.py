@@ -355,6 +355,8 @@ def test_what_the_service_issues_is_valid(service, channel, tmp_path):
         check = client.verify_archive(archive, receipts=receipts, parts=parts, trust=trust, program=BINARY)
         assert check.valid, check.findings
         assert check.receipts.compared == 5 and check.receipts.outside == 1
+        assert client.verify(archive, trust=trust, program=BINARY) and client.verify(str(archive), trust=trust,
+                                                                                     program=BINARY)
         alone = client.verify_archive(archive, receipts=receipts, parts=parts, program=False)
         assert alone.verdict == "origin_not_established" and alone.not_checked == [verification.ORIGIN]
         spoilt = parts[0].read_bytes().replace(b"I declare.", b"I disclaim")

@@ -15,7 +15,7 @@ import urllib.parse
 from dataclasses import replace
 from types import TracebackType
 from typing import (Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Type, TypeVar,
-                    Union)
+                    Union, overload)
 
 from . import _calls
 from ._batches import (BYTES_MAX, Declaration, Item, Outcome, Time, batches, outcomes, rfc3339,
@@ -301,8 +301,17 @@ class Client:
         none."""
         return self._perform("GET", "/signers.p7m", lambda answer: answer.read())
 
-    def verify(self, code: str) -> Verification:
-        """What the service issued under this code; NotFound if nothing."""
+    @overload
+    def verify(self, code: str) -> Verification: ...
+
+    @overload
+    def verify(self, code: os.PathLike[str], **options: Any) -> verification.ArchiveCheck: ...
+
+    def verify(self, code: Union[str, os.PathLike[str]], **options: Any) -> Any:
+        """What the service issued under this code; NotFound if nothing. Of a `pathlib.Path`, or with the
+        options of `verify_archive`, it checks an archive as that does."""
+        if options or not isinstance(code, str):
+            return self.verify_archive(code, **options)
         return self._ask(Verification, "GET", f"{self._site}/verify/{quoted(code)}")
 
     def verify_digest(self, sha256: str) -> Verification:

@@ -12,7 +12,9 @@ url, content, digests, folder = sys.argv[1:]
 assert "site-packages" in constancia.__file__, "that is not the installed one"
 assert pathlib.Path(constancia.__file__).with_name("py.typed").exists()
 
-with constancia.Client(url, content) as client:
+receipts = pathlib.Path(folder, "receipts.ndjson")
+receipts.parent.mkdir(parents=True, exist_ok=True)
+with constancia.Client(url, content, receipts=receipts) as client:
     first = client.register("json", {"total": "49.90"})
     again = client.register("json", {"total": "49.90"})
     assert again.replayed and again.event_id == first.event_id
@@ -20,8 +22,12 @@ with constancia.Client(url, content) as client:
     assert file.hash == constancia.digest(__file__)
     assert [one.client_ref for one in client.events(page_size=1)] == ["json", "file"]
     done = client.wait(client.certify(seq_from=1, seq_to=2), timeout=300)
-    report = next(path for path in client.save(done, folder) if path.suffix == ".pdf")
+    files = client.save(done, folder)
+    report = next(path for path in files if path.suffix == ".pdf")
     assert client.verify_file(report).verification.valid
+    archive = next(path for path in files if path.suffix == ".zip" and "content" not in path.name)
+    check = client.verify_archive(archive, receipts=receipts, program=False)
+    assert check.verdict == "origin_not_established" and check.receipts.compared == 3
 with constancia.Client(url, digests) as client:
     client.register_digest("digest", file.hash)
     try:
