@@ -272,6 +272,29 @@ def test_the_progress_of_waiting_ends_at_one(script, scripted, naps):  # noqa: F
         assert steps == [0.5, 1.0] and done.progress == 1.0
 
 
+def test_waiting_asks_no_sooner_than_the_service_says(script, scripted, naps):  # noqa: F811
+    base = {"certification_id": "CERT-1", "channel_id": "c", "mode": "live", "range": {}, "status": "processing",
+            "requested_at": "2026-01-02T03:04:05.678901Z"}
+    script.answers += [say(200, json.dumps(base).encode(), Retry_After="3"), say(200, json.dumps(base).encode()),
+                       say(200, json.dumps({**base, "status": "completed"}).encode())]
+    assert scripted.wait("CERT-1").retry_after is None
+    assert naps[0] == 3 and naps[1] < 3
+
+
+@pytest.mark.parametrize("call", [
+    lambda client: client.register("else", {}), lambda client: client.register_file("else", io.BytesIO(b"x")),
+    lambda client: client.register_digest("else", "0" * 64)])
+def test_a_receipt_of_another_declaration_is_kept_and_refused(script, scripted, seen, call):  # noqa: F811
+    script.answers += [say(201, json.dumps(EVENT).encode())]
+    with pytest.raises(constancia.UnexpectedAnswer, match="'r', not 'else'"):
+        call(scripted)
+    assert [one.event_id for one in seen] == ["evt_1"]
+    script.answers += [say(201, json.dumps(EVENT).encode())] * 2
+    with pytest.raises(constancia.DigestMismatch):
+        scripted.register_digest("r", "1" * 64)
+    assert scripted.register_digest("r", EVENT["hash"].upper()).hash == EVENT["hash"]
+
+
 # ---- notices ----
 
 def test_a_notice_that_a_test_signs_is_a_notice():

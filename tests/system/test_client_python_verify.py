@@ -287,6 +287,14 @@ def test_an_event_that_was_acknowledged_and_left_out_at_the_start_is_found(file_
         assert [one.code for one in check.findings] == codes, check.findings
 
 
+def test_what_is_printed_has_no_control_characters(tmp_path):
+    receipt = json.loads(RECEIPTS.read_text())[0]
+    path = tmp_path / "evil\x1b]0;\n.ndjson"
+    path.write_text(json.dumps({**receipt, "sequence": 0}))
+    (finding,) = verify_archive(BASE / "live.zip", receipts=path, program=False).findings
+    assert finding.what.isprintable() and "\\x1b" in finding.what
+
+
 # ---- size ----
 
 SCRIPT = r"""

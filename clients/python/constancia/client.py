@@ -115,6 +115,7 @@ class Client:
         with opened(file) as source:
             form = Form(fields, source, name)
             event = self._kept(self._ask(Event, "POST", "/events", form.body, form.content_type))
+        check_ref(event, client_ref)
         if event.hash != form.sha256:
             raise DigestMismatch(f"{event.event_id} as it was recorded", form.sha256, event.hash)
         return event
@@ -360,6 +361,9 @@ class Client:
             result: Any = decode(kind, answer.json())
             if answer.headers.get("Idempotent-Replayed", "").lower() == "true":
                 result = replace(result, replayed=True)
+            after = answer.headers.get("Retry-After", "")
+            if kind is Certification and re.fullmatch("[0-9]{1,6}", after):
+                result = replace(result, retry_after=int(after))
             return result  # type: ignore[no-any-return]
         sent = {**({"Content-Type": content_type} if body else {}), **(headers or {})}
         return self._perform(method, target, consume, body, sent)
@@ -369,7 +373,11 @@ class Client:
         body = {"client_ref": client_ref, **declared}
         if occurred_at is not None:
             body["occurred_at"] = rfc3339(occurred_at)
-        return self._kept(self._ask(Event, "POST", "/events", encoded(body)))
+        event = self._kept(self._ask(Event, "POST", "/events", encoded(body)))
+        check_ref(event, client_ref)
+        if "hash" in declared and event.hash != str(declared["hash"]).lower():
+            raise DigestMismatch(f"{event.event_id} as it was recorded", declared["hash"], event.hash)
+        return event
 
     def _kept(self, event: Event) -> Event:
         self._keep([event])
@@ -475,9 +483,15 @@ class Waiting:
         left = self._end - time.monotonic()
         if left <= 0:
             raise WaitTimeout(now, self._timeout)
-        pause = min(self._pause, left)
+        pause = min(max(self._pause, now.retry_after or 0), left)
         self._pause = min(2 * self._pause, POLL_LONGEST)
         return pause
+
+
+def check_ref(event: Event, client_ref: str) -> None:
+    """Refuses the receipt of another declaration."""
+    if event.client_ref != client_ref:
+        raise UnexpectedAnswer(f"the answer is about {event.client_ref!r}, not {client_ref!r}")
 
 
 def encoded(body: Mapping[str, Any]) -> Body:

@@ -14,7 +14,7 @@ from typing import Any, Dict, Generic, List, Mapping, Optional, TypeVar
 from .errors import UnexpectedAnswer
 
 T = TypeVar("T")
-OWN = {"replayed", "raw"}  # fields of this client, which no answer has
+OWN = {"replayed", "raw", "retry_after"}  # fields of this client, which no answer has
 
 
 def decode(kind: Any, value: Any) -> Any:
@@ -250,6 +250,7 @@ class Certification:
     verification_code: Optional[str] = None
     content_parts: List[ContentPart] = field(default_factory=list)
     replayed: bool = False  # it was requested before, and this is the original
+    retry_after: Optional[int] = None  # seconds until the service would like to be asked again
 
 
 # ---- what anybody may ask ----

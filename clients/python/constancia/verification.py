@@ -155,7 +155,7 @@ class Run:
         every += [RECEIPTS] if self._receipts else []
         stamped_at = archive.stamped_at if archive else None
         return ArchiveCheck(
-            self._verdict, self._findings[:FINDINGS_MAX], self._warnings[:FINDINGS_MAX], self._checked,
+            self._verdict, self._findings, self._warnings[:FINDINGS_MAX], self._checked,
             [one for one in every if one not in self._checked], by, archive.manifest if archive else None,
             archive.signed.fingerprint if archive and hasattr(archive, "signed") else None,
             datetime.fromisoformat(stamped_at.replace("Z", "+00:00")) if stamped_at else None,
@@ -163,7 +163,8 @@ class Run:
 
     def _find(self, verdict: str, code: str, what: str, by: str = "client") -> None:
         self._verdict = max(self._verdict, verdict, key=VERDICTS.index)
-        self._findings.append(Finding(code, what, by))
+        if len(self._findings) < FINDINGS_MAX:
+            self._findings.append(Finding(code, printable(what), by))
 
     # ---- in this process ----
 
@@ -286,11 +287,16 @@ class Run:
         self._program = told
         for code, what in findings:
             self._find(verdict, code, what, "program")
-        self._warnings += [Finding(code, what, "program") for code, what in warnings]
+        self._warnings += [Finding(code, printable(what), "program") for code, what in warnings]
         if self._is_sound and self._verdict == "origin_not_established" and verdict == "valid":
             self._verdict = "valid"
         self._verdict = max(self._verdict, verdict, key=VERDICTS.index)
         self._checked += [one for one in (SIGNATURES, ORIGIN) if one not in self._checked]
+
+
+def printable(text: str) -> str:
+    """Returns a text whose control characters are escaped: parts of it are of the archive's maker."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def joined(paths: List[str], stack: contextlib.ExitStack) -> str:
