@@ -18,7 +18,7 @@ from scripted import CLIENT
 import constancia
 from constancia import verification, verify_archive
 from constancia._evidence import cms
-from constancia.verification import PROGRAM_VERDICTS, VERDICTS
+from constancia.verification import CODES
 
 sys.path.insert(0, str(ROOT / "tests/corpus/evidence"))
 import forge  # noqa: E402
@@ -34,8 +34,8 @@ BY_THE_PROGRAM = ("genuine", "same-authority", "stolen", "chain", "signer", "aut
 pytestmark = pytest.mark.sqlite
 
 
-def rank(verdict):
-    return VERDICTS.index(verdict)
+def rank(code):
+    return CODES.index(code)
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def compare(case, directory):
              "signer": [hashlib.sha256(forge.der_of(forge.certificate(case["signer"]))).hexdigest()]
              if "signer" in case else []}
     alone, both = verify_archive(paths[0], program=False, **given), verify_archive(paths[0], program=BINARY, **given)
-    stated = PROGRAM_VERDICTS[case["code"]]
-    if both.verdict != stated or bool(both) != (stated == "valid"):
-        yield f"with the program it is {both.verdict}, not {stated}: {both.findings[:2]}"
-    if alone or alone.verdict == "invalid" != stated:
-        yield f"alone it is {alone.verdict}, not {stated}: {alone.findings[:2]}"
-    if rank(alone.verdict) < rank(stated) and not case["name"].startswith(BY_THE_PROGRAM):
-        yield f"alone it is {alone.verdict}, and {stated} is stated: {case.get('finding')}"
+    stated = case["code"]
+    if both.code != stated or bool(both) != (stated == "valid"):
+        yield f"with the program it is {both.code}, not {stated}: {both.findings[:2]}"
+    if alone or alone.code == "not_valid" != stated:
+        yield f"alone it is {alone.code}, not {stated}: {alone.findings[:2]}"
+    if rank(alone.code) < rank(stated) and not case["name"].startswith(BY_THE_PROGRAM):
+        yield f"alone it is {alone.code}, and {stated} is stated: {case.get('finding')}"
     if verification.ORIGIN not in alone.not_checked or alone.signatures_by == "program":
         yield "it does not say what was not checked"
     if both.not_checked and both.verdict == "valid":
@@ -125,7 +125,7 @@ def test_a_program_that_fails_makes_nothing_valid(tmp_path, script, code):
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     check = verify_archive(BASE / "live.zip", program=program)
-    assert check.verdict == "could_not_check" and check.findings[0].code == code
+    assert check.code == "could_not_check" and check.findings[0].code == code
     assert verification.ORIGIN in check.not_checked
 
 
@@ -177,10 +177,10 @@ def test_random_damage_with_all_digests_and_the_signature_made_right_is_found(fi
         forged = resigned(forge.replaced(genuine, name, compressor.compress(bytes(line)) + compressor.flush()))
         path = file_of(forged)
         alone, both = verify_archive(path, program=False), verify_archive(path, program=BINARY, trust=TRUST, at=AT)
-        told = PROGRAM_VERDICTS[both.program["verdict"]["code"]]
-        assert not alone and rank(both.verdict) >= rank(told), (number, name, at)
-        assert alone.verdict != "invalid" or told == "invalid", (number, name, at, alone.findings)
-        agreed += alone.verdict == told
+        told = both.program["verdict"]["code"]
+        assert not alone and rank(both.code) >= rank(told), (number, name, at)
+        assert alone.code != "not_valid" or told == "not_valid", (number, name, at, alone.findings)
+        agreed += alone.code == told
     assert agreed >= 50
 
 
@@ -213,7 +213,7 @@ def test_what_is_no_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         verify_archive(tmp_path / "missing.zip", program=False)
     (tmp_path / "empty").touch()
-    assert verify_archive(tmp_path / "empty", program=False).verdict == "could_not_check"
+    assert verify_archive(tmp_path / "empty", program=False).code == "could_not_check"
 
 
 # ---- receipts ----
@@ -242,10 +242,10 @@ def test_receipts_agree_or_nothing_is_valid(tmp_path):
         other = {"received_at": "2026-01-01T00:00:00.000000Z", "config_version": 9, "modality": "hash_only",
                  "event_id": "evt_x", "client_ref": "x"}.get(name, "0" * 64)
         spoilt = check([{**inside[1], name: other}, *own])
-        assert spoilt.verdict == "could_not_check" and spoilt.receipts.differing == 1
+        assert spoilt.code == "could_not_check" and spoilt.receipts.differing == 1
         assert [(one.code, name in one.what) for one in spoilt.findings] == [("receipt.event_differs", True)]
     older.write_text(json.dumps({**inside[1], "chain_hash": "0" * 64}) + "\n")
-    assert check(lines).verdict == "could_not_check", "nor is one passed over that was rotated away"
+    assert check(lines).code == "could_not_check", "nor is one passed over that was rotated away"
 
 
 def test_receipts_of_other_events_are_counted_and_none_at_all_is_said(tmp_path):
@@ -259,10 +259,10 @@ def test_receipts_of_other_events_are_counted_and_none_at_all_is_said(tmp_path):
     assert told and (told.receipts.compared, told.receipts.outside) == (1, 3)
     for alone in (more, []):
         nothing = check(alone)
-        assert nothing.verdict == "could_not_check" and nothing.findings[0].code == "receipt.event_not_given"
+        assert nothing.code == "could_not_check" and nothing.findings[0].code == "receipt.event_not_given"
     for bad in ([{}], [7, live], [None], [{**live, "sequence": "1"}], [{**live, "chain_hash": None}]):
         unusable = check(bad)
-        assert unusable.verdict == "could_not_check" and unusable.findings[0].code == "receipt.not_usable"
+        assert unusable.code == "could_not_check" and unusable.findings[0].code == "receipt.not_usable"
         assert verification.RECEIPTS in unusable.not_checked
     for text in ("{", "[1", '{"a":1}\nx\n', "[" * 100_000):
         path = tmp_path / "spoilt"

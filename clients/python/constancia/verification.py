@@ -34,15 +34,13 @@ from .models import Event
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
 Receipts = Union[Path, ReceiptFile, Iterable[Union[Path, Event, Mapping[str, Any]]]]
-VERDICTS = ("valid", "origin_not_established", "could_not_check", "invalid")  # from the best to the worst
+# As `constancia verify` has them, from the best to the worst.
+CODES = ("valid", "existence_only", "authority_not_established", "signer_not_established", "could_not_check",
+         "not_valid")
 FINDINGS_MAX = 100
 # What damaged bytes make the standard library raise.
 DAMAGE = (Invalid, ArithmeticError, LookupError, TypeError, ValueError, AssertionError, RecursionError,
           struct.error, zlib.error)
-PROGRAM_VERDICTS = {"valid": "valid", "not_valid": "invalid", "could_not_check": "could_not_check",
-                    "signer_not_established": "origin_not_established",
-                    "authority_not_established": "origin_not_established",
-                    "existence_only": "origin_not_established"}
 STRUCTURE = "structure: ZIP, entries, canonical documents, digests of all files"
 CHAIN = "chain: every event, its order, its configuration and its place in the chain"
 SEGMENTS = "segments: every event leads to the root of a round, whose tokens are over it"
@@ -75,7 +73,7 @@ class ReceiptCheck:
 class ArchiveCheck:
     """What was found. It is true, as `valid` is, only if nothing keeps the archive from being valid."""
 
-    verdict: str  # valid, origin_not_established, could_not_check or invalid
+    code: str  # of CODES, the worse one of this process and of the program
     findings: List[Finding]
     warnings: List[Finding]
     checked: List[str]
@@ -88,8 +86,13 @@ class ArchiveCheck:
     program: Optional[Mapping[str, Any]] = field(default=None, repr=False)  # what the program says
 
     @property
+    def verdict(self) -> str:
+        """valid; invalid; or origin_not_established: nothing is wrong, but something is open."""
+        return {"valid": "valid", "not_valid": "invalid"}.get(self.code, "origin_not_established")
+
+    @property
     def valid(self) -> bool:
-        return self.verdict == "valid"
+        return self.code == "valid"
 
     def __bool__(self) -> bool:
         return self.valid
@@ -107,7 +110,7 @@ def verify_archive(archive: Path, *, receipts: Optional[Receipts] = None, trust:
     python3-cryptography is installed the values of the signatures are checked.
 
     receipts: files (with those they were rotated to), a ReceiptFile, events, or answers. A receipt that
-    differs makes the verdict `could_not_check`: nothing shows which one of the two is genuine. Receipts of
+    differs makes the code `could_not_check`: nothing shows which one of the two is genuine. Receipts of
     other events are counted, as long as one at least is of this archive. trust: PEM files with the
     roots to trust. signers: lists of signers (`Client.signer_list`). signer: SHA-256
     of the certificates that alone may have signed. at: as of a time instead of now.
@@ -135,7 +138,7 @@ class Run:
 
     def __init__(self, path: pathlib.Path, parts: List[pathlib.Path]) -> None:
         self._path, self._parts = path, parts
-        self._verdict = "origin_not_established"
+        self._code = "signer_not_established"
         self._findings: List[Finding] = []
         self._warnings: List[Finding] = []
         self._checked: List[str] = []
@@ -155,16 +158,19 @@ class Run:
         every += [RECEIPTS] if self._receipts else []
         stamped_at = archive.stamped_at if archive else None
         return ArchiveCheck(
-            self._verdict, self._findings, self._warnings[:FINDINGS_MAX], self._checked,
+            self._code, self._findings, self._warnings[:FINDINGS_MAX], self._checked,
             [one for one in every if one not in self._checked], by, archive.manifest if archive else None,
             archive.signed.fingerprint if archive and hasattr(archive, "signed") else None,
             datetime.fromisoformat(stamped_at.replace("Z", "+00:00")) if stamped_at else None,
             self._receipts, self._program)
 
     def _find(self, verdict: str, code: str, what: str, by: str = "client") -> None:
-        self._verdict = max(self._verdict, verdict, key=VERDICTS.index)
+        self._worsen(verdict)
         if len(self._findings) < FINDINGS_MAX:
             self._findings.append(Finding(code, printable(what), by))
+
+    def _worsen(self, verdict: str) -> None:
+        self._code = max(self._code, verdict, key=CODES.index)
 
     # ---- in this process ----
 
@@ -185,7 +191,7 @@ class Run:
                 self._check_content(archive)
             except DAMAGE as error:
                 what = str(error) if isinstance(error, Invalid) else f"damaged: {type(error).__name__}: {error}"
-                self._find("invalid", "client.not_valid", what)
+                self._find("not_valid", "client.not_valid", what)
                 return
             source.seek(0)
             self._sha256 = digest(source)
@@ -270,7 +276,8 @@ class Run:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         try:
             told = json.loads(done.stdout)
-            verdict = PROGRAM_VERDICTS[told["verdict"]["code"]]
+            verdict = told["verdict"]["code"]
+            CODES.index(verdict)
             findings = [(str(one["code"]), str(one["what"])) for one in told["findings"]]
             warnings = [(str(one["code"]), str(one["what"])) for one in told["warnings"]]
         except (ValueError, KeyError, TypeError):
@@ -285,12 +292,12 @@ class Run:
             self._find("could_not_check", "client.program_failed", f"{program}: exit status {done.returncode}")
             return
         self._program = told
+        self._warnings += [Finding(code, printable(what), "program") for code, what in warnings]
+        if self._is_sound and self._code == "signer_not_established":
+            self._code = verdict  # that was all that this process could not know
         for code, what in findings:
             self._find(verdict, code, what, "program")
-        self._warnings += [Finding(code, printable(what), "program") for code, what in warnings]
-        if self._is_sound and self._verdict == "origin_not_established" and verdict == "valid":
-            self._verdict = "valid"
-        self._verdict = max(self._verdict, verdict, key=VERDICTS.index)
+        self._worsen(verdict)
         self._checked += [one for one in (SIGNATURES, ORIGIN) if one not in self._checked]
 
 
