@@ -28,8 +28,8 @@ BATCHES = 8
 BASE = ROOT / "tests/corpus/evidence/base"
 AT, TRUST = "2029-11-27T18:25:46Z", BASE / "roots.pem"
 # What the program alone judges: whose signatures these are, and the rules of signatures and of revocation data.
-BY_THE_PROGRAM = ("genuine", "same-authority", "stolen", "chain", "signer", "authority", "token", "signature",
-                  "document/rounds-12", "document/validation-02")
+BY_THE_PROGRAM = ("genuine", "same-authority", "stolen", "chain/other-intermediate", "chain/superfluous", "signer",
+                  "authority", "token/another-name", "signature", "document/rounds-12", "document/validation-02")
 
 pytestmark = pytest.mark.sqlite
 

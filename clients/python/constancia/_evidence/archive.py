@@ -151,6 +151,8 @@ class Archive:
         issued_at = self.manifest["issued_at"]
         self.signed = Signed(self.zip.read(SIGNATURE, SIGNATURE_MAX), SIGNATURE, self.asic, cms.DATA)
         require(self.signed.digest == "sha256", SIGNATURE, "another digest than SHA-256")
+        require(self.signed.version == (5 if self.signed.has_other_revocations else 1), SIGNATURE,
+                "the version of its SignedData")
         require(self.signed.signing_time() == time_of(issued_at).replace(microsecond=0), SIGNATURE,
                 "its signing-time is not issued_at")
         stamp = self.signed.timestamp()

@@ -28,6 +28,10 @@ CONTENT_TYPE = bytes.fromhex("2a864886f70d010903")
 MESSAGE_DIGEST = bytes.fromhex("2a864886f70d010904")
 SIGNING_TIME = bytes.fromhex("2a864886f70d010905")
 TIMESTAMP = bytes.fromhex("2a864886f70d010910020e")
+REFERENCE_1 = bytes.fromhex("2a864886f70d010910020c")
+REFERENCE_2 = bytes.fromhex("2a864886f70d010910022f")
+# Of the digests that a reference may name, those that are known here; of others nothing is said.
+REFERENCE_DIGESTS = {bytes.fromhex("2b0e03021a"): "sha1", bytes.fromhex("608648016503040204"): "sha224"}
 PSS = bytes.fromhex("2a864886f70d01010a")
 DIGESTS = {bytes.fromhex(f"6086480165030402{last}"): name
            for last, name in (("01", "sha256"), ("02", "sha384"), ("03", "sha512"))}
@@ -141,28 +145,30 @@ class Signed:
         require(oid.content == SIGNED_DATA and inner.tag == 0xA0, where, "not SignedData")
         (sequence,) = inner.children()
         parts = sequence.children()
-        expect(parts, 2, where)
-        expect(parts, 0x31, where)
+        self.version = int.from_bytes(expect(parts, 2, where).content, "big")
+        self._digests = [one.children()[0].content for one in expect(parts, 0x31, where).children()]
         inside = expect(parts, 0x30, where).children()
         require(inside and inside[0].content == kind, where, "the type of its content")
         require(len(inside) == (1 if content is not None else 2), where, "whether its content is inside")
         self.content = content if content is not None else inside[1].children()[0].octets()
-        self.certificates: List[bytes] = []
-        if parts and parts[0].tag == 0xA0:
-            self.certificates = [one.whole for one in parts.pop(0).children() if one.tag == 0x30]
-        self.has_revocations = bool(parts) and parts[0].tag == 0xA1
-        if self.has_revocations:
-            parts.pop(0)
+        choices = parts.pop(0).children() if parts and parts[0].tag == 0xA0 else []
+        self.choices = {one.tag for one in choices}
+        self.certificates = [one.whole for one in choices if one.tag == 0x30]
+        require(1 <= len(choices) <= 16 and self.certificates, where, "its certificates")
+        revocations = parts.pop(0).children() if parts and parts[0].tag == 0xA1 else None
+        require(revocations is None or revocations or content is None, where, "an empty set of revocation data")
+        self.has_other_revocations = any(one.tag == 0xA1 for one in revocations or ())
         signers = expect(parts, 0x31, where).children()
         require(not parts and len(signers) == 1, where, "not exactly one signer")
         self._read_signer(signers[0], kind)
 
     def _read_signer(self, signer: Node, kind: bytes) -> None:
         where, parts = self.where, signer.children()
-        expect(parts, 2, where)
+        require(expect(parts, 2, where).content == b"\1", where, "the version of its signer")
         issuer, serial = expect(parts, 0x30, where).children()
         digest = expect(parts, 0x30, where).children()[0].content
         require(digest in DIGESTS, where, "another digest than SHA-2")
+        require(self._digests == [digest], where, "its digest algorithms")
         self.digest = DIGESTS[digest]
         signed = expect(parts, 0xA0, where)
         self.attributes = attributes_of(signed, where)
@@ -177,6 +183,21 @@ class Signed:
         self.certificate = next((one for one in self.certificates
                                  if named_by(one) == (issuer.whole, serial.content)), b"")
         require(self.certificate, where, "the signer's certificate is not inside")
+        references = [one for one in self.attributes if one.kind in (REFERENCE_1, REFERENCE_2)]
+        require(references, where, "the attribute signing-certificate is missing")
+        for one in references:
+            self._check_reference(one)
+
+    def _check_reference(self, attribute: Attribute) -> None:
+        """ESSCertID (SHA-1) and ESSCertIDv2 name the signer's certificate first."""
+        named = attribute.values[0].children()[0].children()[0].children()
+        digest: Optional[str] = "sha1" if attribute.kind == REFERENCE_1 else "sha256"
+        if attribute.kind == REFERENCE_2 and named[0].tag == 0x30:
+            oid = named.pop(0).children()[0].content
+            digest = DIGESTS.get(oid) or REFERENCE_DIGESTS.get(oid)
+        if digest is not None:
+            found = hashlib.new(digest, self.certificate, usedforsecurity=False).digest()
+            require(named[0].octets() == found, self.where, "the attribute signing-certificate names another")
 
     def _value(self, kind: bytes) -> Node:
         for one in self.attributes:
@@ -239,7 +260,10 @@ class Token:
     """A TimeStampToken: its imprint (SHA-256) and its time."""
 
     def __init__(self, data: bytes, where: str) -> None:
-        self.signed = Signed(data, where, None, TST_INFO)
+        self.signed = signed = Signed(data, where, None, TST_INFO)
+        require(signed.version == 5 if signed.has_other_revocations
+                else signed.version == 3 or signed.version == 4 and 0xA2 in signed.choices, where,
+                "the version of its SignedData")
         parts = parse(self.signed.content, 0x30, where).children()
         require(expect(parts, 2, where).content == b"\1", where, "the version of its TSTInfo")
         expect(parts, 6, where)
@@ -253,4 +277,7 @@ class Token:
         require(found, where, "its time")
         assert found
         fraction = (found[2] or "")[:6].ljust(6, "0")
+        for extension in [one for part in parts if part.tag == 0xA1 for one in part.children()]:
+            require([one.content for one in extension.children() if one.tag == 1] in ([], [b"\0"]), where,
+                    "a critical extension of its TSTInfo")
         self.time = datetime.strptime(found[1], "%Y%m%d%H%M%S").replace(microsecond=int(fraction))
