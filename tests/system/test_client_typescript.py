@@ -81,6 +81,11 @@ def test_the_client_in_bad_hours_and_notices(start, program):
     run(["node", "--test", "faults.test.mjs"], program, CONSTANCIA_NOTICE=str(notice))
 
 
+@pytest.mark.parametrize("name", ["calls", "receipts"])
+def test_the_client_against_a_scripted_server(program, name):
+    run(["node", "--test", f"{name}.test.mjs"], program)
+
+
 def test_the_walk_through_of_the_readme_works_when_pasted(service, program):
     text = (CLIENT / "README.md").read_text(encoding="utf-8")
     pieces = re.findall(r"```js\n(.*?)```", text, re.DOTALL)
@@ -94,7 +99,24 @@ def test_the_walk_through_of_the_readme_works_when_pasted(service, program):
 
 def test_a_program_in_typescript_has_its_types(program):
     (program / "typed.mts").write_text("""
-import { Client, type Certification, type Event } from "@constancia/client";
+import { Client, LimitBlocked, ReceiptFile, type Certification, type Declaration, type Event, type Receipt,
+         type Registered } from "@constancia/client";
+export async function many(client: Client, signal: AbortSignal): Promise<Receipt[]> {
+  const declared: Declaration[] = [{ clientRef: "r", payload: { when: new Date() } }, { clientRef: "s", hash: "ab" }];
+  // @ts-expect-error it is one or the other
+  declared.push({ clientRef: "t", hash: "ab", payload: {} });
+  const kept: Receipt[] = [];
+  for await (const one of client.registerMany(declared, { signal })) {
+    const each: Registered = one;
+    if (each.error) throw each.error instanceof LimitBlocked ? each.error.retryAfter : each.error;
+    else kept.push(each.event);
+  }
+  return kept;
+}
+export const keeping = new Client({ baseUrl: "http://127.0.0.1:1", receipts: new ReceiptFile("r", { rotateBytes: 9 }),
+                                    hooks: { onRetry: ({ error, attempt }) => console.log(error.message, attempt) } });
+export const sinks = [(event: Receipt) => event.toJSON(), "receipts.ndjson", { write: async (_: Event) => undefined }]
+  .map((receipts) => new Client({ baseUrl: "http://127.0.0.1:1", receipts }));
 export async function walk(client: Client): Promise<string> {
   const event = await client.register("r", { a: 1 });
   const replayed: boolean = event.replayed;

@@ -1,6 +1,7 @@
 // What can go wrong. No message holds a key, a secret or the signature of a link.
 
 import type { Certification } from "./client.js";
+import type { Receipt } from "./receipts.js";
 
 /** Every error of this package. */
 export class ConstanciaError extends Error {
@@ -27,6 +28,21 @@ export class UnexpectedAnswer extends ConstanciaError {}
 export class DigestMismatch extends ConstanciaError {
   constructor(what: string, readonly expected: string, readonly found: string) {
     super(`${what}: the digest is ${found}, not ${expected}`);
+  }
+}
+
+/** The events are registered, but their receipts could not be kept: they are here. */
+export class ReceiptNotKept extends ConstanciaError {
+  /** @param cause what the file or the sink threw */
+  constructor(readonly events: readonly Receipt[], override readonly cause: unknown) {
+    const ids = events.slice(0, 3).map((one) => one.event_id).join(", ");
+    const more = events.length > 3 ? ` and ${events.length - 3} more` : "";
+    super(`${ids}${more}: registered, but the receipt was not kept: ${String(cause)}`);
+  }
+
+  /** The first one, which is the only one unless a batch was registered. */
+  get event(): Receipt {
+    return this.events[0];
   }
 }
 
@@ -97,12 +113,19 @@ export class Unauthorized extends ApiError {}
 export class PaymentRequired extends ApiError {}
 /** 403: the account or channel is suspended or disabled. */
 export class Forbidden extends ApiError {}
+/** 403 `suspended`: the service suspended the channel or its account. Nothing stored has changed. */
+export class Suspended extends Forbidden {}
+/** 403 `account_disabled`: every call is refused until support enables the account. */
+export class AccountDisabled extends Forbidden {}
 /** 404: not on this channel and chain; or a link that is expired. */
 export class NotFound extends ApiError {}
 /** 409: the same reference was used for something else. Nothing was overwritten. */
 export class Conflict extends ApiError {}
 /** 413. */
 export class TooLarge extends ApiError {}
+/** 422 `limit_blocked`: a consumption limit of the owner blocks registrations until the next period.
+ * `retryAfter` has the seconds until then, from services that send it. */
+export class LimitBlocked extends ApiError {}
 /** 429, still after all retries or with more to wait than they may take. */
 export class TooManyRequests extends ApiError {}
 /** 5xx. */
@@ -115,7 +138,15 @@ const CLASSES: Record<number, typeof ApiError> = {
   409: Conflict, 413: TooLarge, 429: TooManyRequests, 503: Unavailable,
 };
 
+/** Classes of single codes, below that of their status. */
+const CODES: Record<string, typeof ApiError> = {
+  "403 suspended": Suspended, "403 account_disabled": AccountDisabled,
+  "422 limit_blocked": LimitBlocked,
+};
+
 export function refused(refusal: Refusal): ApiError {
-  const kind = CLASSES[refusal.status] ?? (refusal.status >= 500 ? ServerError : ApiError);
+  const { status, code } = refusal;
+  const kind = CODES[`${status} ${code}`] ?? CLASSES[status]
+    ?? (status >= 500 ? ServerError : ApiError);
   return new kind(refusal);
 }

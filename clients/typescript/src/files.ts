@@ -119,7 +119,7 @@ export class Download {
   #etag = "";
 
   constructor(path: string, expected: string | undefined, private readonly algorithm: Algorithm,
-              private readonly progress?: Progress) {
+              private readonly progress?: Progress, private readonly signal?: AbortSignal) {
     this.#path = path;
     this.#expected = expected?.toLowerCase();
     const beside = (end: string) => join(dirname(path), `.${basename(path)}.${end}`);
@@ -171,7 +171,7 @@ export class Download {
       if (!size || !(this.#etag || this.#expected)) return request({});
       const same: Record<string, string> = this.#etag ? { "If-Range": this.#etag } : {};
       return request({ Range: `bytes=${size}-`, ...same });
-    }, (answer) => this.#receive(answer, part));
+    }, (answer) => this.#receive(answer, part), this.signal);
     const found = await this.#digest(part);
     if (this.#expected !== undefined && found !== this.#expected) {
       throw new DigestMismatch(basename(this.#path), this.#expected, found);

@@ -1,8 +1,10 @@
 // Requests by fetch. Each may be repeated: it has the effect of once.
 
-import { setTimeout as pause } from "node:timers/promises";
+import { setTimeout as timer } from "node:timers/promises";
 
-import { ApiError, ConnectionFailed, refused, UnexpectedAnswer } from "./errors.js";
+import {
+  ApiError, ConnectionFailed, refused, UnexpectedAnswer, type ConstanciaError,
+} from "./errors.js";
 
 /** After 429 and 503 as the service says by Retry-After, after a lost connection in growing steps,
  * each with some chance added so that many clients do not come back at once. */
@@ -11,6 +13,33 @@ export interface Retry {
   attempts?: number;
   /** The most milliseconds that the waiting of a call takes. 60,000 by default. */
   patience?: number;
+}
+
+/** One attempt of a call. */
+export interface Attempt {
+  method: string;
+  /** Without its query, which may have the signature of a link. */
+  url: string;
+  /** From 1. */
+  attempt: number;
+}
+
+/** Observers, for logs and metrics. None of them sees a key, a body or a header. What they throw is
+ * ignored, so that a log that fails changes no call. */
+export interface Hooks {
+  onRequest?(request: Attempt): unknown;
+  /** The head of an answer has come, of whatever status. */
+  onResponse?(response: Attempt & { status: number; requestId?: string; milliseconds: number }):
+    unknown;
+  /** The attempt failed, and the next one begins after so many milliseconds. */
+  onRetry?(retry: Attempt & { error: ConstanciaError; milliseconds: number }): unknown;
+}
+
+/** Of each call. */
+export interface CallOptions {
+  /** Ends the call with the signal's reason: the request, its retries and all waiting. What was sent
+   * may have been done by the service; repeat it to know. */
+  signal?: AbortSignal;
 }
 
 /** What is sent, in pieces that can be read again for another attempt. */
@@ -47,6 +76,12 @@ export class Answer {
   get length(): number | undefined {
     const told = this.headers.get("Content-Length");
     return told && !this.headers.has("Content-Encoding") ? Number(told) : undefined;
+  }
+
+  /** Seconds. */
+  get retryAfter(): number | undefined {
+    const told = this.headers.get("Retry-After") ?? "";
+    return /^[0-9]{1,9}$/.test(told) ? Number(told) : undefined;
   }
 
   async *pieces(): AsyncGenerator<Uint8Array> {
@@ -95,26 +130,44 @@ export class Transport {
   readonly #timeout: number;
   readonly #attempts: number;
   readonly #patience: number;
+  readonly #hooks: Hooks;
 
-  constructor(timeout: number, retry: Retry) {
+  constructor(timeout: number, retry: Retry, hooks: Hooks = {}) {
     this.#timeout = timeout;
     this.#attempts = retry.attempts ?? 5;
     this.#patience = retry.patience ?? 60_000;
+    this.#hooks = hooks;
   }
 
   /** What `consume` makes of a good answer; it throws ConnectionFailed when that is cut short, and
    * the next attempt's request is prepared anew. */
   async perform<T>(prepare: () => Request | Promise<Request>,
-                   consume: (answer: Answer) => Promise<T>): Promise<T> {
+                   consume: (answer: Answer) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return this.repeat(async (attempt, named) => {
+      const request = await prepare();
+      const { origin, pathname } = new URL(request.url);
+      Object.assign(named, { method: request.method, url: origin + pathname });
+      return this.#exchange(request, { ...named, attempt }, consume, signal);
+    }, signal);
+  }
+
+  /** Repeats an action while it fails as what may be repeated, with waits between. The action tells
+   * in `named` what it does. */
+  async repeat<T>(action: (attempt: number, named: { method: string; url: string }) => Promise<T>,
+                  signal?: AbortSignal): Promise<T> {
     let waited = 0;
     for (let attempt = 1; ; attempt++) {
-      const request = await prepare();
+      const named = { method: "", url: "" };
+      signal?.throwIfAborted();
       try {
-        return await this.#exchange(request, consume);
+        return await action(attempt, named);
       } catch (error) {
+        signal?.throwIfAborted();
         const milliseconds = this.#delay(attempt, error, waited);
-        if (milliseconds === undefined || !again(error)) throw error;
-        await pause(milliseconds);
+        if (milliseconds === undefined || !mayRepeat(error)) throw error;
+        const retry = { ...named, attempt, error, milliseconds };
+        observe(() => this.#hooks.onRetry?.(retry));
+        await pause(milliseconds, signal);
         waited += milliseconds;
       }
     }
@@ -129,32 +182,56 @@ export class Transport {
     return Math.min(wanted, left);
   }
 
-  async #exchange<T>(request: Request, consume: (answer: Answer) => Promise<T>): Promise<T> {
-    const { origin, pathname } = new URL(request.url);
-    const name = `${request.method} ${origin}${pathname}`;
+  async #exchange<T>(request: Request, attempt: Attempt, consume: (answer: Answer) => Promise<T>,
+                     signal?: AbortSignal): Promise<T> {
+    const name = `${request.method} ${attempt.url}`;
     const silence = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const alive = () => {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), this.#timeout);
     };
+    const stop = () => silence.abort();
+    signal?.addEventListener("abort", stop);
+    const begun = performance.now();
     alive();
     try {
       const sent = new Outgoing(request.body, alive);
       // What cannot be sent is a TypeError here; fetch would tell it as the connection's.
       const headers = new Headers({ ...request.headers, ...sent.headers });
+      observe(() => this.#hooks.onRequest?.(attempt));
       const response = await fetch(request.url, {
         method: request.method, redirect: "manual", signal: silence.signal, headers, ...sent.init,
       }).catch((error) => {
         throw sent.failure ?? lost(name, error);
       });
       alive();
+      observe(() => this.#hooks.onResponse?.({
+        ...attempt, status: response.status, milliseconds: performance.now() - begun,
+        requestId: response.headers.get("X-Request-Id") ?? undefined,
+      }));
       const answer = new Answer(name, response, alive);
       if (response.status >= 300) throw await refusal(answer, response.statusText);
       return await consume(answer);
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
     }
+  }
+}
+
+/** Throws the signal's reason when that comes first. */
+export async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  await timer(milliseconds, undefined, { signal }).catch((error) => {
+    throw signal?.aborted ? signal.reason : error;
+  });
+}
+
+function observe(hook: () => unknown): void {
+  try {
+    Promise.resolve(hook()).catch(() => undefined);
+  } catch {
+    // what an observer throws changes nothing
   }
 }
 
@@ -187,7 +264,8 @@ class Outgoing {
   }
 }
 
-function again(error: unknown): boolean {
+/** Whether trying again may help. */
+export function mayRepeat(error: unknown): error is ConstanciaError {
   if (error instanceof ApiError) return AGAIN.includes(error.status);
   return error instanceof ConnectionFailed;
 }
@@ -204,12 +282,11 @@ async function refusal(answer: Answer, reason: string): Promise<ApiError> {
   const record = (typeof given === "object" && given ? given : {}) as Record<string, unknown>;
   const text = (name: string) =>
     typeof record[name] === "string" ? (record[name] as string) : undefined;
-  const after = answer.headers.get("Retry-After") ?? "";
   return refused({
     status: answer.status, code: text("code") ?? "",
     message: text("message") || reason || "refused",
     requestId: answer.headers.get("X-Request-Id") ?? undefined, incidentId: text("incident_id"),
-    retryAfter: /^[0-9]{1,9}$/.test(after) ? Number(after) : undefined,
+    retryAfter: answer.retryAfter,
     eventId: text("event_id"), docUrl: text("doc_url"),
   });
 }

@@ -20,11 +20,13 @@ declare module "node:fs/promises" {
     nlink: number;
     uid: number;
     isFile(): boolean;
+    isDirectory(): boolean;
   }
   export interface FileHandle {
     read(buffer: Uint8Array, offset: number, length: number, position: number):
       Promise<{ bytesRead: number }>;
-    write(buffer: Uint8Array, offset: number, length: number, position: number):
+    /** position null: where the file is, at its end for one that is opened to append. */
+    write(buffer: Uint8Array, offset: number, length: number, position: number | null):
       Promise<{ bytesWritten: number }>;
     stat(): Promise<Stats>;
     truncate(length: number): Promise<void>;
@@ -32,7 +34,8 @@ declare module "node:fs/promises" {
     close(): Promise<void>;
   }
   export const constants: { O_RDWR: number; O_NOFOLLOW?: number; O_NONBLOCK?: number };
-  export function open(path: string, flags: string | number): Promise<FileHandle>;
+  export function open(path: string, flags: string | number, mode?: number): Promise<FileHandle>;
+  export function readdir(path: string): Promise<string[]>;
   export function rename(from: string, to: string): Promise<void>;
   export function rm(path: string, options: { force: boolean }): Promise<void>;
   export function stat(path: string): Promise<Stats>;
@@ -47,7 +50,8 @@ declare module "node:path" {
 }
 
 declare module "node:timers/promises" {
-  export function setTimeout(milliseconds: number): Promise<void>;
+  export function setTimeout(milliseconds: number, value?: undefined, options?: { signal?: AbortSignal }):
+    Promise<void>;
 }
 
-declare const process: { version: string; geteuid?(): number };
+declare const process: { version: string; platform: string; geteuid?(): number };

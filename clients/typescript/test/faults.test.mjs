@@ -1,60 +1,16 @@
 // Against servers that fail as the service only does in bad hours, and notices.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { createHash, createHmac, randomBytes } from "node:crypto";
-import { link, lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { createHmac, randomBytes } from "node:crypto";
+import { link, lstat, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import * as constancia from "@constancia/client";
+import { cut, hangUp, say, script, sha256 } from "./scripted.mjs";
 
 const BALANCE = '{"balance":1,"operational":true,"unpaid_events":0}';
-const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
-
-const say = (status, body = "", headers = {}) => (response) =>
-  response.writeHead(status, { "Content-Length": Buffer.byteLength(body), ...headers }).end(body);
-const hangUp = (response) => response.socket.destroy();
-/** Tells a length, and ends before, once what came was `taken`: what fetch has not handed on yet is
- * lost with the connection. */
-const cut = (body, length, { status = 200, headers = {}, taken = () => true } = {}) =>
-  (response) => {
-    response.writeHead(status, { "Content-Length": length, ...headers });
-    response.write(body);
-    const timer = setInterval(() => {
-      if (!taken()) return;
-      clearInterval(timer);
-      response.socket.destroy();
-    }, 20);
-  };
-
-/** Answers each request with the next of `answers`. */
-async function script(use, ...answers) {
-  const seen = [];
-  const server = createServer((request, response) => {
-    const pieces = [];
-    request.on("data", (piece) => pieces.push(piece));
-    request.on("end", () => {
-      seen.push({ ...request.headers, url: request.url, body: Buffer.concat(pieces) });
-      answers.shift()(response, request.headers);
-    });
-    request.on("error", () => undefined);
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${server.address().port}`;
-  const folder = await mkdtemp(join(tmpdir(), "constancia-"));
-  const client = new constancia.Client({ baseUrl: url, key: "svc_test_key", userAgent: "shop/1",
-                                         retry: { attempts: 4, patience: 9000 } });
-  try {
-    await use({ client, url, seen, answers, folder });
-    assert.equal(answers.length, 0);
-  } finally {
-    server.closeAllConnections?.();
-    server.close();
-    await rm(folder, { recursive: true });
-  }
-}
 
 test("retries wait at least as long as told", () => script(async ({ client, seen }) => {
   const start = performance.now();
