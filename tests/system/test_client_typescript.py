@@ -99,8 +99,25 @@ def test_the_walk_through_of_the_readme_works_when_pasted(service, program):
 
 def test_a_program_in_typescript_has_its_types(program):
     (program / "typed.mts").write_text("""
-import { Client, LimitBlocked, ReceiptFile, type Certification, type Declaration, type Event, type Receipt,
+import { Client, LimitBlocked, ReceiptFile, type Certification, type Declaration, type Event, type Notice, type Receipt,
          type Registered } from "@constancia/client";
+export function told(notice: Notice): string | number {
+  if (notice.type === "certification.completed") {
+    // @ts-expect-error it is not that of a balance
+    const other: number = notice.data.threshold;
+    void other;
+    return notice.data.verification_code;
+  }
+  switch (notice.type) {
+    case "balance.low": return notice.data.balance;
+    case "consumption.limit_reached": return notice.data.action === "block" ? notice.data.period_key : "";
+    case "event.sealed": return notice.data.channel_id;
+  }
+  const later: unknown = notice.data.unheard_of;
+  // @ts-expect-error there is no such state
+  if (notice.mode === "unheard") return "";
+  return typeof later === "number" ? later : notice.type;
+}
 export async function many(client: Client, signal: AbortSignal): Promise<Receipt[]> {
   const declared: Declaration[] = [{ clientRef: "r", payload: { when: new Date() } }, { clientRef: "s", hash: "ab" }];
   // @ts-expect-error it is one or the other

@@ -8,6 +8,9 @@ export {
   ReceiptFile, receiptFiles, type Receipt, type ReceiptFileOptions, type ReceiptSink,
 } from "./receipts.js";
 export {
-  verifyNotice, type Notice, type NoticeHeaders, type VerifyOptions,
+  signNotice, verifyNotice, type AutoRechargeData, type BalanceLowData, type CertificationData,
+  type ConsumptionLimitData, type Envelope, type KnownNotice, type Notice, type NoticeData,
+  type NoticeHeaders, type NoticeOptions, type NoticeOptions as VerifyOptions, type UnknownNotice,
+  type UnpaidLimitData,
 } from "./webhooks.js";
 export type { components, operations, paths } from "./api.js";

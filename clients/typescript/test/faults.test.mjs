@@ -320,6 +320,23 @@ test("a notice is taken with a good signature alone", () => {
   assert.throws(() => check(good, { body: BODY.toString() }), TypeError);
 });
 
+test("a receiver's test signs its own notices", () => {
+  const notice = { id: "ntc_7", type: "balance.low", data: { balance: 1 } };
+  const signed_ = constancia.signNotice(SECRET, notice);
+  assert.deepEqual(constancia.verifyNotice(SECRET, signed_.headers, signed_.body), notice);
+  assert.equal(signed_.headers["X-SVC-Webhook-Id"], "ntc_7");
+  const { headers, body } = constancia.signNotice(SECRET, BODY, { now: NOW + 0.9, prefix: "TST" });
+  assert.equal(headers["X-TST-Signature"], signed(SECRET, NOW));
+  assert.equal(headers["X-TST-Timestamp"], String(NOW));
+  assert.equal(body, BODY);
+  const options = { now: NOW, prefix: "TST" };
+  assert.ok(constancia.verifyNotice(SECRET, headers, body, options));
+  assert.throws(() => constancia.verifyNotice(OTHER, headers, body, options), constancia.InvalidSignature);
+  const both = constancia.signNotice([OTHER, SECRET], BODY.toString(), { now: NOW });
+  assert.equal(both.headers["X-SVC-Signature"], `${signed(OTHER, NOW)},${signed(SECRET, NOW)}`);
+  for (const none of ["", [], [SECRET, ""]]) assert.throws(() => constancia.signNotice(none, {}), TypeError);
+});
+
 test("a notice of the service is good", { skip: !process.env.CONSTANCIA_NOTICE }, async () => {
   const { secret, headers, body } = JSON.parse(await readFile(process.env.CONSTANCIA_NOTICE));
   const notice = constancia.verifyNotice(secret, headers, Buffer.from(body), { tolerance: 3600 });
