@@ -12,6 +12,7 @@ import pytest
 
 from client import ROOT
 from hooks import Receiver, new_endpoint
+from program import BINARY
 from test_client_python import OPERATIONS, described
 
 CLIENT = ROOT / "clients" / "typescript"
@@ -65,7 +66,8 @@ def test_the_client_against_the_service(start, program):
     hashes = service.new_channel("hash_only")
     run(["node", "--test", "service.test.mjs"], program,
         CONSTANCIA_URL=f"{service.public_url}/v1", CONSTANCIA_KEY=content.live_key["key"],
-        CONSTANCIA_TEST_KEY=content.test_key["key"], CONSTANCIA_HASH_KEY=hashes.live_key["key"])
+        CONSTANCIA_TEST_KEY=content.test_key["key"], CONSTANCIA_HASH_KEY=hashes.live_key["key"],
+        CONSTANCIA_PROGRAM=str(BINARY), CONSTANCIA_TRUST=str(service.data / "trust.pem"))
 
 
 def test_the_client_in_bad_hours_and_notices(start, program):

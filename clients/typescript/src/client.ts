@@ -17,6 +17,7 @@ import {
 } from "./http.js";
 import { faithful, rfc3339, type Time } from "./json.js";
 import { Keeper, receiptOf, type Receipt, type ReceiptSink } from "./receipts.js";
+import { verifyArchive, type ArchiveCheck, type ArchiveOptions } from "./verify.js";
 
 export const VERSION = "0.1.0";
 
@@ -373,8 +374,19 @@ export class Client {
   }
 
   /** What the service issued under this code; NotFound if nothing. */
-  async verify(code: string, options: CallOptions = {}): Promise<Verification> {
-    return this.#ask("GET", `${this.#site}/verify/${step(code)}`, options);
+  async verify(code: string, options?: CallOptions): Promise<Verification>;
+  /** Verifies an archive on this machine: `verifyArchive`, which needs no client. A path is taken for
+   * one where options such as `receipts` or `trust` say so; otherwise it is a code. */
+  async verify(archive: Uint8Array | Blob, options?: ArchiveOptions): Promise<ArchiveCheck>;
+  async verify(archive: Source, options: ArchiveOptions): Promise<ArchiveCheck>;
+  async verify(asked: Source, options: CallOptions & ArchiveOptions = {}):
+               Promise<Verification | ArchiveCheck> {
+    const isArchive = typeof asked !== "string" || Object.keys(options).some((name) => name !== "signal");
+    if (isArchive) return verifyArchive(asked, options);
+    if (/[/\\]|\.zip$/i.test(asked)) {
+      throw new TypeError(`"${asked}" is no code: verifyArchive verifies an archive by its path`);
+    }
+    return this.#ask("GET", `${this.#site}/verify/${step(asked)}`, options);
   }
 
   /** The certification with a file of this SHA-256; NotFound if none. */

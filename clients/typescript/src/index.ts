@@ -13,4 +13,9 @@ export {
   type NoticeHeaders, type NoticeOptions, type NoticeOptions as VerifyOptions, type UnknownNotice,
   type UnpaidLimitData,
 } from "./webhooks.js";
+export {
+  verifyArchive, type ArchiveCheck, type ArchiveOptions, type Finding, type VerdictCode,
+} from "./verify.js";
+export type { Certified } from "./archive.js";
+export type { GivenReceipts } from "./given.js";
 export type { components, operations, paths } from "./api.js";

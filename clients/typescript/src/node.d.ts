@@ -2,7 +2,7 @@
 
 declare module "node:crypto" {
   interface Hash {
-    update(data: Uint8Array | string): Hash;
+    update(data: Uint8Array | string, encoding?: "hex"): Hash;
     digest(): Uint8Array;
     digest(encoding: "hex"): string;
   }
@@ -10,6 +10,14 @@ declare module "node:crypto" {
   export function createHmac(algorithm: string, key: string): Hash;
   export function timingSafeEqual(one: Uint8Array, other: Uint8Array): boolean;
   export function randomUUID(): string;
+  export class X509Certificate {
+    constructor(der: Uint8Array);
+    readonly publicKey: object;
+  }
+  export const constants: { RSA_PKCS1_PSS_PADDING: number; RSA_PSS_SALTLEN_AUTO: number };
+  export function verify(digest: string, data: Uint8Array,
+                         key: { key: object; padding?: number; saltLength?: number },
+                         signature: Uint8Array): boolean;
 }
 
 declare module "node:fs/promises" {
@@ -37,16 +45,56 @@ declare module "node:fs/promises" {
   export function open(path: string, flags: string | number, mode?: number): Promise<FileHandle>;
   export function readdir(path: string): Promise<string[]>;
   export function rename(from: string, to: string): Promise<void>;
-  export function rm(path: string, options: { force: boolean }): Promise<void>;
+  export function rm(path: string, options: { force: boolean; recursive?: boolean }): Promise<void>;
   export function stat(path: string): Promise<Stats>;
   export function lstat(path: string): Promise<Stats>;
   export function mkdir(path: string, options: { recursive: boolean }): Promise<unknown>;
+  export function mkdtemp(prefix: string): Promise<string>;
+}
+
+declare module "node:stream" {
+  export class Readable {
+    static from(pieces: AsyncIterable<Uint8Array>, options?: { objectMode?: boolean }): Readable;
+    on(event: "error", listener: (error: Error) => void): this;
+    pipe(to: object): object;
+    destroy(error?: Error): void;
+  }
+}
+
+declare module "node:zlib" {
+  export function createInflateRaw(): AsyncIterable<Uint8Array> & {
+    bytesWritten: number;
+    destroy(error?: Error): void;
+  };
+  /** Of Node 20.15 and 22.2 on. */
+  export const crc32: ((bytes: Uint8Array, before: number) => number) | undefined;
+}
+
+declare module "node:child_process" {
+  interface Stream {
+    on(event: "data", listener: (piece: Uint8Array) => void): void;
+  }
+  interface Child {
+    stdout: Stream;
+    stderr: Stream;
+    on(event: "error", listener: (error: Error & { code?: string }) => void): void;
+    on(event: "close", listener: (status: number | null) => void): void;
+    kill(signal: string): void;
+  }
+  export function spawn(program: string, words: string[], options: {
+    stdio: ["ignore", "pipe", "pipe"]; env: Record<string, string | undefined>;
+  }): Child;
+}
+
+declare module "node:os" {
+  export function tmpdir(): string;
 }
 
 declare module "node:path" {
   export function basename(path: string): string;
   export function dirname(path: string): string;
   export function join(...parts: string[]): string;
+  export function resolve(...parts: string[]): string;
 }
 
 declare module "node:timers/promises" {
@@ -54,4 +102,11 @@ declare module "node:timers/promises" {
     Promise<void>;
 }
 
-declare const process: { version: string; platform: string; geteuid?(): number };
+declare const process: {
+  version: string; platform: string; env: Record<string, string | undefined>; geteuid?(): number;
+};
+
+declare const Buffer: {
+  from(text: string, encoding: "base64" | "hex"): Uint8Array & { toString(encoding: "base64"): string };
+  concat(parts: Uint8Array[]): Uint8Array;
+};

@@ -1,5 +1,7 @@
-// Against a service: CONSTANCIA_URL, CONSTANCIA_KEY, CONSTANCIA_TEST_KEY, CONSTANCIA_HASH_KEY.
+// Against a service: CONSTANCIA_URL, CONSTANCIA_KEY, CONSTANCIA_TEST_KEY, CONSTANCIA_HASH_KEY. Its
+// archives are verified by CONSTANCIA_PROGRAM with the roots CONSTANCIA_TRUST.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -178,17 +180,34 @@ test("what the service did is not done again when its answer is lost", async () 
 });
 
 test("a certification from the request to its files", async () => {
-  const event = await client.register(randomUUID(), { certified: true });
-  const file = await client.registerFile(randomUUID(), new TextEncoder().encode("held"));
+  const receipts = join(folder, "receipts.ndjson");
+  const keeping = connect({ receipts });
+  const ref = randomUUID();
+  const event = await keeping.register(ref, { certified: true });
+  await keeping.register(ref, { certified: true });
+  const file = await keeping.registerFile(randomUUID(), new TextEncoder().encode("held"));
   const asked = await client.certify({ seq_from: event.sequence, seq_to: file.sequence });
   assert.equal(asked.replayed, false);
   const seen = [];
   const done = await client.wait(asked, { timeout: 300_000, progress: (now) => seen.push(now) });
-  assert.equal(seen.at(-1).status, "completed");
+  assert.deepEqual([seen.at(-1).status, seen.at(-1).progress], ["completed", 1]);
   const files = await client.save(done, join(folder, "files"));
   const { documents } = await client.verify(done.verification_code);
   const digests = await Promise.all(files.map((path) => constancia.digest(path)));
   assert.deepEqual(digests.sort(), documents.map((one) => one.sha256).sort());
+  const { CONSTANCIA_PROGRAM: program, CONSTANCIA_TRUST: trust } = process.env;
+  const options = { receipts, trust, program, parts: files.filter((one) => one.includes("content-part")) };
+  const archive = files.find((one) => one.endsWith(".zip") && !options.parts.includes(one));
+  const own = await client.verify(archive, options);
+  assert.deepEqual([own.verdict, own.findings, own.receipts], ["valid", [], { given: 3, matched: 3 }]);
+  assert.equal(own.archive.certificationId, done.certification_id);
+  // What the file has is what `--receipt` takes.
+  const words = ["verify", archive, "--trust", trust, "--receipt", receipts, "--json"];
+  assert.equal(JSON.parse(execFileSync(program, words)).checked.receipts, 3);
+  await writeFile(receipts, JSON.stringify({ ...event, hash: "0".repeat(64) }));
+  const disputed = await client.verify(archive, options);
+  assert.deepEqual([disputed.verdict, disputed.findings[0].code],
+                   ["origin_not_established", "receipt.event_differs"]);
   const anyone = new constancia.Client({ baseUrl });
   const check = await anyone.verifyFile(files[0]);
   assert.ok(check.verification.valid);

@@ -1,0 +1,267 @@
+// Verification of an evidence archive: here what can be computed, and by the program `constancia verify`,
+// where it is there, what needs certificates.
+
+import { spawn } from "node:child_process";
+import { mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+import { Archive, type Certified, type Note } from "./archive.js";
+import { Wrong } from "./asn1.js";
+import type { Source } from "./files.js";
+import { Receipts, type GivenReceipts } from "./given.js";
+import type { CallOptions } from "./http.js";
+import { rfc3339, type Time } from "./json.js";
+import { Bytes } from "./zip.js";
+
+export interface ArchiveOptions extends CallOptions {
+  /** Receipts that the archive has to agree with. Each of them: give those of its range. */
+  receipts?: GivenReceipts;
+  /** Certificates that you accept above the signer and the timestamp authorities, or their own: the path
+   * of a PEM file, or PEM. Obtain them from the authorities, not from the service. */
+  trust?: string;
+  /** Paths of its content parts. */
+  parts?: readonly string[];
+  /** Path of the service's signed list of its certificates (`signerList`). */
+  signers?: string;
+  /** As of this time instead of now. */
+  at?: Time;
+  /** Of the verifier, which checks signatures and certificates; false: it is not asked. By default
+   * `constancia`, if there is one. */
+  program?: string | false;
+}
+
+export interface Finding {
+  /** One of docs/verify/findings.md; `client.*` are this client's own. */
+  code: string;
+  severity: "wrong" | "unchecked" | "unestablished" | "warning";
+  where: string;
+  what: string;
+  /** Who found it. */
+  by: "client" | "program";
+}
+
+/** As `constancia verify` has them. New ones may be added: `verdict` tells what they amount to. */
+export type VerdictCode = "valid" | "not_valid" | "could_not_check" | "signer_not_established" |
+  "authority_not_established" | "existence_only";
+
+export interface ArchiveCheck {
+  /** `valid`: all is intact, and signer and authorities lead to a certificate that you trust; never
+   * without the program. `origin_not_established`: nothing is wrong, but something is open. */
+  verdict: "valid" | "invalid" | "origin_not_established";
+  code: VerdictCode;
+  /** Why it is not valid. */
+  findings: Finding[];
+  warnings: Finding[];
+  /** What was checked here, and what by the program. */
+  checked: { client: string[]; program: string[] };
+  notChecked: string[];
+  /** Undefined where something is wrong. */
+  archive?: Certified;
+  /** How many were given, and how many the archive agrees with. */
+  receipts: { given: number; matched: number };
+}
+
+const HERE = ["the ZIP's shape and CRCs", "the SHA-256 of every file", "genesis and configurations",
+  "the chain of events", "segments and their roots", "imprints and times of the timestamps",
+  "the values of signatures and timestamps, by the certificates inside"];
+const BY_PROGRAM = ["certificates of the signer and the timestamp authorities, up to the trusted ones",
+  "revocation", "attributes of signatures and timestamps", "the list of signers in the archive"];
+const PART_ENTRIES = "the contents of the content parts";
+const ORDER: VerdictCode[] = ["not_valid", "could_not_check", "signer_not_established",
+  "authority_not_established", "existence_only"];
+const OUTPUT_MAX = 64 << 20;
+
+/** Verifies an archive. It does not need the service. Memory does not grow with the archive, but with
+ * the receipts of its channel. Throws where the archive, or a file that is given with it, cannot be
+ * read. */
+export async function verifyArchive(archive: Source, options: ArchiveOptions = {}):
+                                    Promise<ArchiveCheck> {
+  options.signal?.throwIfAborted();
+  const findings: Finding[] = [];
+  const note: Note = (code, severity, where, what) =>
+    void findings.push({ code, severity, where, what, by: "client" });
+  const receipts = new Receipts(options.receipts, note);
+  const bytes = await Bytes.of(archive);
+  let certified: Certified | undefined;
+  let program: Told = { codes: [], checked: [] };
+  try {
+    if (!await bytes.isZip()) {
+      note("file.kind_unknown", "unchecked", "", "the file is no evidence archive, which is a ZIP file");
+      return concluded(findings, program, receipts, options);
+    }
+    certified = await Archive.check(bytes, receipts, note, options.signal);
+    receipts.conclude();
+    await checkParts(certified, options.parts ?? [], note);
+    if (!findings.some(({ severity }) => severity === "wrong")) {
+      program = await askProgram(archive, bytes, certified, options, note);
+    }
+  } catch (error) {
+    if (!(error instanceof Wrong)) throw error;
+    note(error.code, "wrong", error.where, error.message);
+    certified = undefined;
+  } finally {
+    await bytes.close();
+  }
+  return concluded(findings, program, receipts, options, certified);
+}
+
+function concluded(found: Finding[], program: Told, receipts: Receipts, options: ArchiveOptions,
+                   certified?: Certified): ArchiveCheck {
+  const findings = [...found, ...program.findings ?? []];
+  const serious = findings.filter(({ severity }) => severity !== "warning");
+  const code = worstOf([...serious.map(codeOf), ...program.codes]);
+  const all = certified?.parts.length ? [...BY_PROGRAM, PART_ENTRIES] : BY_PROGRAM;
+  return {
+    verdict: code === "valid" ? "valid" : code === "not_valid" ? "invalid" : "origin_not_established",
+    code, findings: serious, warnings: findings.filter(({ severity }) => severity === "warning"),
+    checked: { client: certified ? [...HERE, ...options.receipts ? ["receipts"] : []] : [],
+               program: program.checked },
+    notChecked: [...certified ? [] : HERE, ...all.filter((one) => !program.checked.includes(one))],
+    archive: certified, receipts: receipts.counts,
+  };
+}
+
+function codeOf({ severity }: Finding): VerdictCode {
+  return severity === "wrong" ? "not_valid"
+    : severity === "unchecked" ? "could_not_check" : "authority_not_established";
+}
+
+function worstOf(codes: VerdictCode[]): VerdictCode {
+  return ORDER.find((one) => codes.includes(one)) ?? (codes.includes("valid") ? "valid" : "could_not_check");
+}
+
+/** Each given part has to be one that the manifest lists. */
+async function checkParts(certified: Certified, paths: readonly string[], note: Note): Promise<void> {
+  const given = new Set<string>();
+  for (const path of paths) {
+    const bytes = await Bytes.of(path);
+    try {
+      const digest = await bytes.sha256();
+      const part = certified.parts.find((one) => one.sha256 === digest && one.bytes === bytes.size);
+      if (part) given.add(part.name);
+      else note("part.not_listed", "wrong", path, "the manifest lists no part with this SHA-256 and size");
+    } finally {
+      await bytes.close();
+    }
+  }
+  for (const { name } of certified.parts) {
+    if (!given.has(name)) {
+      note("part.not_given", "warning", name,
+           "this content part was not given, so its content was not checked");
+    }
+  }
+}
+
+// ---- the program ----
+
+/** What the program told. */
+interface Told {
+  codes: VerdictCode[];
+  checked: string[];
+  findings?: Finding[];
+}
+
+async function askProgram(archive: Source, bytes: Bytes, certified: Certified, options: ArchiveOptions,
+                          note: Note): Promise<Told> {
+  const program = options.program ?? "constancia";
+  const none = (why: string): Told => {
+    note("client.signatures_not_checked", "unchecked", "",
+         `certificates were not checked, as ${why}: who signed is not established`);
+    return { codes: [], checked: [] };
+  };
+  if (program === false) return none("the program was not to be asked");
+  const folder = await mkdtemp(join(tmpdir(), "constancia-verify-"));
+  try {
+    let path = typeof archive === "string" ? resolve(archive) : join(folder, "evidence.zip");
+    if (typeof archive !== "string") await write(path, bytes.pieces());
+    const words = ["verify", path, ...(options.parts ?? []).map((part) => resolve(part)), "--json",
+                   "--config", ""];
+    if (options.trust !== undefined) words.push("--trust", await trustFile(options.trust, folder));
+    if (options.signers !== undefined) words.push("--signers", resolve(options.signers));
+    if (options.at !== undefined) words.push("--at", rfc3339(options.at));
+    const done = await run(program, words, options.signal);
+    if (!done) return none(`there is no program ${program}`);
+    return told(done, certified, (options.parts ?? []).length === certified.parts.length, none);
+  } finally {
+    await rm(folder, { force: true, recursive: true });
+  }
+}
+
+function told({ status, output }: Done, certified: Certified, isWhole: boolean,
+              none: (why: string) => Told): Told {
+  let result: any;
+  try {
+    result = JSON.parse(output);
+  } catch {
+    return none("the program could not do it");
+  }
+  const code = result?.verdict?.code;
+  const agrees = [0, 1, 2].includes(status as number) && typeof code === "string"
+    && (status === 0) === (code === "valid") && (status === 0) === (result.valid === true)
+    && (status === 1) === (code === "not_valid");
+  if (!agrees || !Array.isArray(result.findings)) return none("the program answered something else");
+  const files = Array.isArray(result.files) ? result.files : [];
+  if (status === 0 && !files.some((one: any) => one.kind === "archive" && one.sha256 === certified.sha256)) {
+    return none("the program checked another file");
+  }
+  const found = [...result.findings, ...Array.isArray(result.warnings) ? result.warnings : []];
+  const findings = found.map((one: any): Finding => ({
+    code: String(one.code), where: String(one.where || one.path || ""), what: String(one.what), by: "program",
+    severity: ["wrong", "unchecked", "unestablished"].includes(one.severity) ? one.severity : "warning",
+  }));
+  const known = [...ORDER, "valid" as const].find((one) => one === code) ?? "could_not_check";
+  return { codes: [known], checked: [...BY_PROGRAM, ...isWhole ? [PART_ENTRIES] : []], findings };
+}
+
+async function trustFile(trust: string, folder: string): Promise<string> {
+  if (!trust.includes("-----BEGIN ")) return resolve(trust);
+  const path = join(folder, "trust.pem");
+  await write(path, [new TextEncoder().encode(trust)]);
+  return path;
+}
+
+async function write(path: string, pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    for await (const piece of pieces) {
+      for (let done = 0; done < piece.length;) {
+        done += (await file.write(piece, done, piece.length - done, null)).bytesWritten;
+      }
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+interface Done {
+  status: number | null;
+  output: string;
+}
+
+/** Undefined where there is no such program. */
+function run(program: string, words: string[], signal?: AbortSignal): Promise<Done | undefined> {
+  return new Promise((resolve_, reject) => {
+    signal?.throwIfAborted();
+    const child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"], env: process.env });
+    const pieces: Uint8Array[] = [];
+    let size = 0;
+    const stop = () => child.kill("SIGKILL");
+    signal?.addEventListener("abort", stop);
+    child.stdout.on("data", (piece) => {
+      pieces.push(piece);
+      if ((size += piece.length) > OUTPUT_MAX) stop();
+    });
+    child.stderr.on("data", () => undefined);
+    child.on("error", (error) => {
+      signal?.removeEventListener("abort", stop);
+      if (["ENOENT", "EACCES", "ENOEXEC"].includes(error.code ?? "")) resolve_(undefined);
+      else reject(error);
+    });
+    child.on("close", (status) => {
+      signal?.removeEventListener("abort", stop);
+      if (signal?.aborted) reject(signal.reason);
+      else resolve_({ status, output: new TextDecoder().decode(Buffer.concat(pieces)) });
+    });
+  });
+}
