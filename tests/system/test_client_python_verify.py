@@ -202,7 +202,7 @@ def test_hostile_streams_are_refused(file_of, genuine, content):
     lambda data: forge.rename(data, "README.txt", "../README.txt"),
     lambda data: forge.rename(data, "README.txt", "/etc/passwd"),
     lambda data: forge.double(data, "README.txt"), lambda data: data + b"\0", lambda data: b"\0" + data,
-    lambda data: data[:-1], lambda data: b"PK\5\6" + bytes(18), lambda data: b"x", forge.reverse,
+    lambda data: data[:-1], lambda data: b"PK\5\6" + bytes(18), lambda data: b"PK\3\4", forge.reverse,
     lambda data: data[:-14] + b"\xff\xff\xff\xff" + data[-10:]])
 def test_other_shapes_of_zip_are_refused(file_of, genuine, edit):
     check = verify_archive(file_of(edit(genuine)), program=False)
@@ -213,7 +213,20 @@ def test_what_is_no_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         verify_archive(tmp_path / "missing.zip", program=False)
     (tmp_path / "empty").touch()
-    assert verify_archive(tmp_path / "empty", program=False).code == "could_not_check"
+    for path, code in ((tmp_path / "empty", "file.kind_unknown"), (BASE / "report-en.pdf", "file.kind_unknown"),
+                       (BASE / "part.zip", "client.part_alone"), (BASE / "event.ers", "file.kind_unknown")):
+        check = verify_archive(path, program=False)
+        assert check.code == "could_not_check" and [one.code for one in check.findings] == [code]
+        assert not verify_archive(path, program=BINARY, trust=TRUST, at=AT), "the program judges reports, this does not"
+
+
+def test_archives_of_earlier_versions():
+    earlier = ROOT / "tests/support/fixtures/evidence-1"
+    given = {"receipts": earlier / "receipts.ndjson", "parts": [earlier / "content-part-001.zip"],
+             "trust": earlier / "trust.pem"}
+    check = verify_archive(earlier / "archive.zip", program=False, **given)
+    assert check.code == "signer_not_established" and check.findings == [] and check.receipts.differing == 0
+    assert verify_archive(earlier / "archive.zip", program=BINARY, **given)
 
 
 # ---- receipts ----

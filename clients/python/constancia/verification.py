@@ -21,12 +21,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 
 from ._batches import rfc3339
 from ._evidence import cms
-from ._evidence.archive import Archive
+from ._evidence.archive import Archive, NotArchive
 from ._evidence.chain import walk
 from ._evidence.cms import Signed, Unchecked
 from ._evidence.forms import Invalid
 from ._evidence.parts import check_part
 from ._evidence.receipts import Differences, NotUsable, read
+from ._evidence.zips import is_zip
 from ._files import digest
 from ._receipts import ReceiptFile, receipt_files
 from .models import Event
@@ -177,8 +178,8 @@ class Run:
     def check(self, receipts: Optional[Receipts], wanted: List[str]) -> None:
         """Checks all that this process can. It ends with the first thing that is not valid."""
         with open(self._path, "rb") as source:
-            if not source.seek(0, os.SEEK_END):
-                self._find("could_not_check", "client.empty", f"{self._path.name}: it is empty")
+            if not is_zip(source):
+                self._find("could_not_check", "file.kind_unknown", f"{self._path.name} is no evidence archive")
                 return
             try:
                 self._archive = archive = Archive(source, self._path.name)
@@ -189,6 +190,9 @@ class Run:
                     raise Invalid(f"the signer {archive.signed.fingerprint} is not one of those that may have signed")
                 self._check_events(archive, receipts)
                 self._check_content(archive)
+            except NotArchive as error:
+                self._find("could_not_check", "client.part_alone", str(error))
+                return
             except DAMAGE as error:
                 what = str(error) if isinstance(error, Invalid) else f"damaged: {type(error).__name__}: {error}"
                 self._find("not_valid", "client.not_valid", what)

@@ -38,12 +38,18 @@ PART = {"bytes": forms.integer(1, 10**9), "first_sequence": forms.integer(),
         "last_sequence": forms.integer(), "name": forms.is_text, "sha256": forms.is_hash}
 
 
+class NotArchive(Exception):
+    """Another kind of file was given, which may be right."""
+
+
 class Archive:
     """An archive whose entries are as its manifest says, and its manifest as the ASiCManifest does.
     The signature over this is judged by `check_signature`, the events by `chain`."""
 
     def __init__(self, source: BinaryIO, where: str) -> None:
         self.zip = Zip(source, where, ENTRIES_MAX)
+        if next(iter(self.zip.entries)) == "part.json":
+            raise NotArchive(f"{where} is a content part: pass it as one, with its archive")
         self.manifest = self._manifest()
         self.mode: str = self.manifest["mode"]
         self.channel_id: str = self.manifest["channel_id"]

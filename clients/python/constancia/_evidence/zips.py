@@ -15,6 +15,15 @@ LINES_MAX, LINE_MAX = 100000, 262144
 CENTRAL, LOCAL, END = "<4sHHHHHHIIIHHHHHII", "<4sHHHHHIIIHH", "<4sHHHHIIH"
 
 
+def is_zip(source: BinaryIO) -> bool:
+    """Returns whether a file is meant to be a ZIP file: it begins or ends as one."""
+    size = source.seek(0, 2)
+    source.seek(0)
+    head = source.read(4)
+    source.seek(max(0, size - 22))
+    return head == b"PK\3\4" or size >= 22 and source.read(4) == b"PK\5\6"
+
+
 class Entry(NamedTuple):
     name: str
     at: int
