@@ -323,6 +323,18 @@ def test_each_type_of_notice_has_a_class_with_its_members():
                 and one.default.__class__.__name__ == "_MISSING_TYPE"} <= set(schema["required"]), name
 
 
+def test_notices_by_request_have_their_data():
+    segment = {"channel_id": "c", "segment_id": "seg_1", "seq_from": 4, "seq_to": 9, "event_count": 6}
+    ready = {"certification_id": "CERT-1", "channel_id": "c", "status": "completed", "event_count": 3,
+             "verification_code": "SVC-1", "evidence_record_since": WHEN}
+    for kind, data, details in (
+            ("event.sealed", {"sealed_at": WHEN, "segments": [segment]},
+             notices.EventSealedData(WHEN, [notices.SealedSegment(**segment)])),
+            ("certification.evidence_ready", ready, notices.EvidenceReadyData(**ready))):
+        signed = webhooks.sign_notice("whsec_1", {"type": kind, "data": data})
+        assert webhooks.verify("whsec_1", signed.headers, signed.body).details == details
+
+
 def test_a_type_of_notice_that_is_not_known_yet_is_usable():
     signed = webhooks.sign_notice("whsec_1", {"type": "moon.full", "data": {"a": [1]}})
     notice = webhooks.verify("whsec_1", signed.headers, signed.body)

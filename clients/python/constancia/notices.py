@@ -4,31 +4,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 
 @dataclass(frozen=True)
 class CertificationData:
-    """`certification.completed`, `certification.failed`, `certification.evidence_ready`."""
+    """`certification.completed`, `certification.failed`."""
 
     certification_id: str
     channel_id: str
-    status: Optional[str] = None  # completed or failed
-    event_count: Optional[int] = None
+    status: str  # completed or failed
+    event_count: int
     verification_code: Optional[str] = None
     incident_id: Optional[str] = None
 
 
 @dataclass(frozen=True)
-class EventSealedData:
-    """`event.sealed`: events that a round gave a timestamp, a run of one chain."""
+class EvidenceReadyData:
+    """`certification.evidence_ready`."""
+
+    certification_id: str
+    channel_id: str
+    status: str  # completed
+    event_count: int
+    verification_code: str
+    evidence_record_since: datetime
+
+
+@dataclass(frozen=True)
+class SealedSegment:
+    """The events of one channel that a round sealed."""
 
     channel_id: str
-    first_sequence: Optional[int] = None
-    last_sequence: Optional[int] = None
-    event_count: Optional[int] = None
-    segment_id: Optional[str] = None
-    sealed_at: Optional[datetime] = None
+    segment_id: str  # of the last event: a round may have several of a channel
+    seq_from: int
+    seq_to: int
+    event_count: int
+
+
+@dataclass(frozen=True)
+class EventSealedData:
+    """`event.sealed`."""
+
+    sealed_at: datetime
+    segments: List[SealedSegment]
 
 
 @dataclass(frozen=True)
@@ -96,12 +115,12 @@ class TestData:
     message: str
 
 
-NoticeData = Union[CertificationData, EventSealedData, BalanceLowData, BalanceExhaustedData,
+NoticeData = Union[CertificationData, EvidenceReadyData, EventSealedData, BalanceLowData, BalanceExhaustedData,
                    UnpaidLimitData, ConsumptionLimitData, RechargeData, TestData]
 
 KINDS: Dict[str, Any] = {
     "certification.completed": CertificationData, "certification.failed": CertificationData,
-    "certification.evidence_ready": CertificationData, "event.sealed": EventSealedData,
+    "certification.evidence_ready": EvidenceReadyData, "event.sealed": EventSealedData,
     "balance.low": BalanceLowData, "balance.exhausted": BalanceExhaustedData,
     "events.unpaid_limit_reached": UnpaidLimitData,
     "consumption.limit_reached": ConsumptionLimitData, "recharge.auto_completed": RechargeData,
