@@ -127,6 +127,7 @@ def test_a_payload_is_registered_once_and_read_again(client):
     first = client.register(ref, payload, occurred_at=when)
     again = client.register(ref, payload, occurred_at=when)
     assert (first.replayed, again.replayed) == (False, True)
+    assert client.register(ref, payload, occurred_at=when.isoformat()).replayed, "the same time in another form"
     assert dataclasses.replace(again, replayed=False, timestamp=None) == dataclasses.replace(
         first, timestamp=None)
     assert first.occurred_at == when and first.client_ref == ref

@@ -111,8 +111,10 @@ def test_a_call_whose_time_is_over_ends(script):  # noqa: F811
         hang = Hang()
         script.answers += [hang]
         async with AsyncClient(script.url, "k", retry=QUICK) as client:
+            call = asyncio.ensure_future(client.balance())
+            await until(hang.asked)
             with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(client.balance(), 0.5)
+                await asyncio.wait_for(call, 0.05)
             await until(hang.ended)
             assert len(script.seen) == 1
     asyncio.run(run())
@@ -121,8 +123,8 @@ def test_a_call_whose_time_is_over_ends(script):  # noqa: F811
 def test_a_pause_before_a_retry_ends_with_its_call(script):  # noqa: F811
     async def run():
         planned = threading.Event()
-        script.answers += [say(503, Retry_After="30")]
-        async with AsyncClient(script.url, "k", retry=Retry(attempts=3, patience=3600), concurrency=1,
+        script.answers += [say(503, Retry_After="3000")]
+        async with AsyncClient(script.url, "k", retry=Retry(attempts=3, patience=36000), concurrency=1,
                                hooks=Hooks(on_retry=lambda _: planned.set())) as client:
             call = asyncio.ensure_future(client.balance())
             await until(planned)
@@ -130,9 +132,8 @@ def test_a_pause_before_a_retry_ends_with_its_call(script):  # noqa: F811
             with pytest.raises(asyncio.CancelledError):
                 await call
             script.answers += [say(200, BALANCE)]
-            began = asyncio.get_running_loop().time()
             await asyncio.wait_for(client.balance(), PATIENCE)  # its only thread is free
-            assert asyncio.get_running_loop().time() - began < 29 and len(script.seen) == 2
+            assert len(script.seen) == 2
     asyncio.run(run())
 
 
