@@ -30,7 +30,7 @@ from constancia._http import Retry
 QUICK = Retry(attempts=4, patience=20)
 OPERATIONS = {
     "registerEvent": ["register", "register_digest"], "registerFile": ["register_file"],
-    "listEvents": ["events_page"],
+    "registerEvents": ["register_many"], "listEvents": ["events_page"],
     "getEvent": ["event"], "getEventContent": ["content"],
     "getEventEvidenceRecord": ["event_evidence_record"], "getChannel": ["channel"],
     "getBalance": ["balance"], "requestCertification": ["certify"],
@@ -118,6 +118,14 @@ def test_members_and_words_that_are_not_known_yet_do_no_harm():
         models.decode(models.Balance, [])
 
 
+def has_batches():
+    return "/events/batch" in described()["paths"]
+
+
+def finds_by_hash():
+    return "hash" in [one.get("name") for one in described()["paths"]["/events"]["get"]["parameters"]]
+
+
 # ---- registering and reading ----
 
 def test_a_payload_is_registered_once_and_read_again(client):
@@ -196,6 +204,37 @@ def test_a_digest_is_registered(service, hash_channel, tmp_path):
         assert client.channel().current_config.modality == "hash_only"
     with pytest.raises(ValueError):
         constancia.digest(file, "md5")
+
+
+@pytest.mark.skipif(not has_batches(), reason="a service without batches")
+def test_a_batch_is_registered_once(client):
+    ref = fresh()
+    declared = [constancia.Declaration(ref, {"a": 1}), {"client_ref": ref, "payload": {"a": 2}},
+                {"client_ref": "", "payload": {}}, constancia.Declaration(ref, {"a": 1})]
+    declared += [constancia.Declaration(fresh(), {"n": n}) for n in range(100)]
+    found = list(client.register_many(declared))
+    assert found[0].result().sequence == 1 and found[3].result().replayed
+    assert isinstance(found[1].error, constancia.Conflict) and found[1].error.event_id == found[0].event.event_id
+    assert isinstance(found[2].error, constancia.InvalidRequest)
+    assert [one.result().sequence for one in found[4:]] == list(range(2, 102))
+    again = list(client.register_many(declared))
+    assert [one.event and one.event.event_id for one in again] == [one.event and one.event.event_id for one in found]
+    assert all(one.event.replayed for one in again if one.event)
+
+
+@pytest.mark.skipif(not finds_by_hash(), reason="a service without look-up by content")
+def test_a_file_is_found_by_its_content(service, client, hash_channel, tmp_path):
+    source = tmp_path / "contract"
+    source.write_bytes(os.urandom(100_000))
+    assert not client.is_on_record(source)
+    event = client.register_file(fresh(), source)
+    assert client.is_on_record(source) and client.is_on_record(source.read_bytes())
+    assert [one.event_id for one in client.find_file(source)] == [event.event_id]
+    assert [one.event_id for one in client.find_by_hash(event.hash.upper())] == [event.event_id]
+    with connect(service, hash_channel.live_key["key"]) as other:
+        assert not other.is_on_record(source)
+        other.register_digest(fresh(), constancia.digest(source, "sha-512"), algorithm="sha-512")
+        assert other.is_on_record(source)
 
 
 def test_lists_go_on_from_page_to_page(client):
@@ -727,7 +766,8 @@ def test_a_connection_is_kept_and_one_that_ended_is_replaced(script, scripted, n
 
 def test_the_walk_through_of_the_readme_works_when_pasted(service, tmp_path):
     text = (CLIENT / "README.md").read_text(encoding="utf-8")
-    pieces = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    fences = "python|py" if has_batches() and finds_by_hash() else "python"
+    pieces = re.findall(rf"```(?:{fences})\n(.*?)```", text, re.DOTALL)
     assert len(pieces) >= 4
     channel = service.new_channel()
     environment = {**os.environ, "CONSTANCIA_URL": f"{service.public_url}/v1",
