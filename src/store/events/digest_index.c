@@ -424,7 +424,8 @@ static int index_before(struct store *store, const struct digest_key *key,
 	struct digest_progress progress = {0};
 	place.account = index->before_account;
 	int result = place.chain > 0 ? visit_place(store, &place, key, false, &progress, error) : OK;
-	ret->was_damaged = ret->was_damaged || progress.was_damaged;
+	ret->was_damaged = progress.was_damaged;
+	memcpy(ret->damage, progress.damage, sizeof ret->damage);
 	if (result || progress.worked) {
 		ret->worked = true;
 		return result;
@@ -461,12 +462,45 @@ static int index_arrivals(struct store *store, const struct digest_key *key,
 	" LEFT JOIN digest_series s ON s.account = c.account AND s.chain = c.chain"                    \
 	" WHERE c.last_sequence - COALESCE(s.indexed, 0) >= $1" of " ORDER BY 3 DESC LIMIT $2"
 
+#define LAGGING_ACCOUNTS(events)                                                                   \
+	"SELECT DISTINCT c.account FROM {chains} c LEFT JOIN {digest_series} s"                        \
+	" ON s.account = c.account AND s.chain = c.chain"                                              \
+	" WHERE c.last_sequence - COALESCE(s.indexed, 0) >= " events
+
+static void note_account(void *context, size_t part, int64_t account, bool is_limit)
+{
+	(void)part;
+	(void)is_limit;
+	db_array_add_integer(context, account);
+}
+
+/* Finds the accounts of such chains on the servers that answer, unless all are on one. The jobs'
+ * common query (shard_work.h) is more frequent, and this one reads all chains. */
+static int find_accounts(struct store *store, struct work_accounts *ret, struct error *error)
+{
+	const bool usual = tuned("digests_of_chain", GATHERED_CHAIN) == GATHERED_CHAIN;
+	const struct db_shard_part part = {
+		.text = usual ? LAGGING_ACCOUNTS("8192") : LAGGING_ACCOUNTS("1"),
+		.limit = DB_PART_ACCOUNTS_MAX,
+	};
+	struct db_shard_query_result queried = {0};
+	_Static_assert(GATHERED_CHAIN == 8192, "as in the query");
+	*ret = (struct work_accounts){.all = !db_is_sharded(store->db)};
+	if (ret->all)
+		return OK;
+	db_array_init(&ret->accounts, DB_INTEGERS);
+	int result =
+		db_query_shards(store->db, &part, 1, note_account, &ret->accounts, &queried, error);
+	ret->all = !queried.distributed;
+	return result ? result : buf_check(&ret->accounts.wire);
+}
+
 /* Lists the chains of which most events are missing. */
 static int list_lagging(struct store *store, struct digest_progress *ret, struct error *error)
 {
 	struct digest_index *index = store->digests;
-	SHARD_WORK_AUTO struct work_accounts of;
-	int result = shard_work_find(store, WORK_DIGESTS, &of, error);
+	SHARD_WORK_AUTO struct work_accounts of = {0};
+	int result = find_accounts(store, &of, error);
 	index->lagging_count = index->lagging_next = 0;
 	ret->lag_known = !result;
 	if (result || work_is_empty(&of))

@@ -13,6 +13,7 @@
 /* Maximum number of events that a lookup scans: some ten milliseconds. */
 #define SCANNED_MAX 65536
 #define ATTEMPTS 5
+#define ARRIVALS_FOR_ONE 4
 
 struct finding {
 	struct store *store;
@@ -36,10 +37,43 @@ static bool is_full(const struct finding *finding)
 #define SCAN(order)                                                                                \
 	"SELECT event FROM events WHERE account = $1 AND event BETWEEN $2 AND $3 AND hash = $4"        \
 	" ORDER BY event" order " LIMIT $5"
+/* The same in the append log itself, between arrivals. */
+#define SCAN_ARRIVALS(order)                                                                       \
+	"SELECT event FROM events_arrived WHERE arrival BETWEEN $1 AND $5 AND event BETWEEN $2 AND $3" \
+	" AND hash = $4 ORDER BY arrival" order " LIMIT $6"
 
-static int scan(struct finding *finding, int64_t first, int64_t last, struct error *error)
+static struct db_query *scan_chain(struct finding *finding, int64_t first, int64_t last)
 {
 	const struct digest_lookup *lookup = finding->lookup;
+	struct db_query *query = lookup->order == ORDER_ASCENDING
+	                             ? db_query(finding->connection, SCAN(""))
+	                             : db_query(finding->connection, SCAN(" DESC"));
+	db_bind(query, lookup->account, event_number(lookup->chain, first),
+	        event_number(lookup->chain, last));
+	db_bind_blob(query, lookup->digest, lookup->digest_size);
+	return query;
+}
+
+static struct db_query *scan_arrivals(struct finding *finding, int64_t first, int64_t last,
+                                      int64_t begin, int64_t end)
+{
+	const struct digest_lookup *lookup = finding->lookup;
+	struct db_query *query = lookup->order == ORDER_ASCENDING
+	                             ? db_query(finding->connection, SCAN_ARRIVALS(""))
+	                             : db_query(finding->connection, SCAN_ARRIVALS(" DESC"));
+	db_bind(query, begin, event_number(lookup->chain, first), event_number(lookup->chain, last));
+	db_bind_blob(query, lookup->digest, lookup->digest_size);
+	db_bind_integer(query, end);
+	return query;
+}
+
+/* Scans a range of sequences within the source `chain`; NULL: of any source. Reading an event by
+ * its sequence costs as much as reading several that arrived one after the other. */
+static int scan(struct finding *finding, const struct digest_chain *chain, int64_t first,
+                int64_t last, struct error *error)
+{
+	int64_t begin = 0, end = INT64_MAX;
+	int result = OK;
 	if (first < finding->first)
 		first = finding->first;
 	if (last > finding->last)
@@ -48,13 +82,15 @@ static int scan(struct finding *finding, int64_t first, int64_t last, struct err
 		return OK;
 	if (last - first >= tuned("digests_scanned", SCANNED_MAX))
 		return error_set(error, ERR_UNAVAILABLE, MSG_STORE_DIGESTS_LATER, NULL);
-	struct db_query *query = lookup->order == ORDER_ASCENDING
-	                             ? db_query(finding->connection, SCAN(""))
-	                             : db_query(finding->connection, SCAN(" DESC"));
-	db_bind(query, lookup->account, event_number(lookup->chain, first),
-	        event_number(lookup->chain, last));
-	db_bind_blob(query, lookup->digest, lookup->digest_size);
-	db_bind_integer(query, (int64_t)(lookup->max - finding->count));
+	if (chain && chain->place.source == DIGEST_ARRIVALS)
+		result = digest_chain_position(chain, first, &begin, error)
+		             ?: digest_chain_position(chain, last, &end, error);
+	if (result)
+		return result;
+	struct db_query *query = end - begin < ARRIVALS_FOR_ONE * (last - first + 1)
+	                             ? scan_arrivals(finding, first, last, begin, end)
+	                             : scan_chain(finding, first, last);
+	db_bind_integer(query, (int64_t)(finding->lookup->max - finding->count));
 	while (!is_full(finding) && db_step(query))
 		finding->sequences[finding->count++] = db_integer(query, 0) & EVENT_SEQUENCE_MAX;
 	return db_end(query, error);
@@ -164,11 +200,11 @@ static int search_source(struct finding *finding, const struct digest_chain *cha
 	                 ?: digest_chain_after(chain, finding->series->indexed, &unindexed, error);
 	const bool ascending = finding->lookup->order == ORDER_ASCENDING;
 	if (!result && !ascending)
-		result = scan(finding, unindexed, chain->last, error);
+		result = scan(finding, chain, unindexed, chain->last, error);
 	if (!result && !is_full(finding))
 		result = search_runs(finding, chain, chain->first, unindexed - 1, error);
 	if (!result && ascending)
-		result = scan(finding, unindexed, chain->last, error);
+		result = scan(finding, chain, unindexed, chain->last, error);
 	return result;
 }
 
@@ -197,7 +233,7 @@ static int search(struct finding *finding, bool *ret_same, struct error *error)
 	finding->first = lookup->first > 1 ? lookup->first : 1;
 	finding->last = lookup->last < sources[count - 1].last ? lookup->last : sources[count - 1].last;
 	if (finding->last - finding->first < tuned("digests_scanned_directly", SCANNED_DIRECTLY))
-		return scan(finding, finding->first, finding->last, error);
+		return scan(finding, NULL, finding->first, finding->last, error);
 	for (size_t i = 0; i < count && !result && *ret_same; i++) {
 		size_t at = lookup->order == ORDER_ASCENDING ? i : count - 1 - i;
 		result = search_source(finding, &sources[at], error);

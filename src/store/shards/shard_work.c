@@ -22,9 +22,6 @@ static const char *const texts[WORK_KINDS] = {
 	[WORK_TOPUPS] = "SELECT t.account FROM {topups} t JOIN {accounts} a ON a.account = t.account"
 					" WHERE t.enabled = 1 AND t.purchase IS NULL AND a.balance < t.threshold"
 					" AND a.disabled = 0",
-	[WORK_DIGESTS] = "SELECT c.account FROM {chains} c LEFT JOIN {digest_series} s"
-					 " ON s.account = c.account AND s.chain = c.chain"
-					 " WHERE c.last_sequence - COALESCE(s.indexed, 0) >= 64",
 	[WORK_PAYMENTS] = ACCOUNTS_OF("{payments} WHERE state <> 'over'"),
 };
 

@@ -17,7 +17,6 @@ enum work {
 	WORK_MAILS,
 	WORK_TOPUPS,
 	WORK_PAYMENTS,
-	WORK_DIGESTS, /* chains of which many events are not in the index of digests */
 	WORK_KINDS
 };
 
