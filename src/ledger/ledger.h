@@ -144,6 +144,8 @@ enum notice_type {
 #undef NOTICE_TYPE
 };
 const char *notice_type_text(enum notice_type type);
+/* Returns whether only endpoints whose types name it receive it. */
+bool notice_type_is_opt_in(struct slice type);
 
 struct ledger_notice {
 	enum notice_type type;

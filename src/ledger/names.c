@@ -57,3 +57,17 @@ const char *notice_type_text(enum notice_type type)
 	assert((size_t)type < sizeof names / sizeof *names);
 	return names[type];
 }
+
+bool notice_type_is_opt_in(struct slice type)
+{
+	static const char *const names[] = {
+#define NOTICE_TYPE(name, text)
+#define OPT_IN_NOTICE_TYPE(name, text) text,
+#include "ledger/notice_types.def"
+#undef NOTICE_TYPE
+	};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (slice_is(type, names[i]))
+			return true;
+	return false;
+}

@@ -53,6 +53,7 @@ static inline int64_t chain_number(int64_t channel, enum mode mode)
 int store_write_entries(struct db_connection *connection, struct ledger_account *account,
                         const struct ledger_entry *entries, int64_t now_us, struct error *error)
 	MUST_CHECK;
+/* A notice of an opt-in type that no enabled endpoint receives is not written. */
 int store_write_notices(struct db_connection *connection, int64_t account,
                         const struct ledger_notice *notices, enum mode mode, int64_t now_us,
                         struct error *error) MUST_CHECK;

@@ -38,6 +38,8 @@ DATA = {
                                   "period_key", "max_events", "action"},
     "recharge.auto_completed": RECHARGE | {"balance"},
     "recharge.auto_failed": RECHARGE | {"reason", "payment_url", "auto_recharge_disabled"},
+    "event.sealed": {"sealed_at", "segments"},
+    "certification.evidence_ready": CERTIFICATION | {"verification_code", "evidence_record_since"},
     "webhook.test": {"endpoint_id", "message"},
 }
 

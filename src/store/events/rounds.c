@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "store/events/staged_round.h"
+#include "store/notices/subscribers.h"
 
 /* ---- a round ---- */
 
@@ -48,6 +49,8 @@ int store_write_round(struct store *store, const struct round_record *round, str
 		?: insert_round(connection, round, error);
 	if (!result && round->second)
 		result = insert_second(connection, round->round, round->second, error);
+	if (!result)
+		result = write_sealed_notices(connection, round->round, round->sealed_at_us, error);
 	return end_write(connection, result, error);
 }
 

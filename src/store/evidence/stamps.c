@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "store/evidence/evidence_rows.h"
+#include "store/notices/subscribers.h"
 
 static const char *const algorithm_texts[DIGEST_ALGORITHM_COUNT] = {"sha-256", "sha-384",
                                                                     "sha-512"};
@@ -200,7 +201,8 @@ int store_write_archive_timestamp(struct store *store, const struct archive_time
 	int result = check_staged(connection, stamp->stamp, blocks, error)
 		?: insert_stamp(connection, stamp, error)
 		?: uncover_others(connection, stamp, error)
-		?: write_renewable_token(connection, &own, error);
+		?: write_renewable_token(connection, &own, error)
+		?: write_evidence_notices(connection, stamp->stamp, stamp->stamped_at_us, error);
 	return end_write(connection, result, error);
 }
 

@@ -203,10 +203,12 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 	                     : OK;
 	for (const struct ledger_notice *notice = notices; notice && !result; notice = notice->next) {
 		int64_t number;
+		const char *type = notice_type_text(notice->type);
+		if (notice_type_is_opt_in(slice_of(type)) && !fan_out_is_wanted(&out, type))
+			continue;
 		result = write_notice(connection, account, notice, mode, created_at_us++, &number, error);
 		if (!result)
-			result =
-				fan_out_notice(connection, &out, number, notice_type_text(notice->type), error);
+			result = fan_out_notice(connection, &out, number, type, error);
 	}
 	return result;
 }

@@ -18,9 +18,13 @@ int lock_endpoint_by_id(struct db_connection *connection, struct slice endpoint_
 int make_endpoint_due(struct db_connection *connection, const struct locked_endpoint *locked,
                       int64_t due_us, struct error *error) MUST_CHECK;
 
+/* The types of which notice_type_is_opt_in is true, in SQL. */
+#define OPT_IN_TYPES "('event.sealed', 'certification.evidence_ready')"
 /* SQL condition: an endpoint with these `types` receives notices of `type`. Type names are fixed,
  * so that '_', a wildcard of LIKE, matches no other name. */
-#define WANTS(types, type) "(" types " IS NULL OR " types " LIKE '%,' || " type " || ',%')"
+#define WANTS(types, type)                                                                         \
+	"((" types " IS NULL AND " type " NOT IN " OPT_IN_TYPES ") OR " types " LIKE '%,' || " type    \
+	" || ',%')"
 
 /* SQL expression: when the first waiting delivery of endpoint $2 of account $1 is due. Uses one
  * index lookup for each of its two parts. */

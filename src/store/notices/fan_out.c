@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "ledger/ledger.h"
 #include "store/transaction.h"
 
 int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_us,
@@ -29,7 +30,15 @@ static bool wants(const char *types, const char *type)
 {
 	char listed[64];
 	snprintf(listed, sizeof listed, ",%s,", type);
-	return !*types || strstr(types, listed);
+	return *types ? strstr(types, listed) != NULL : !notice_type_is_opt_in(slice_of(type));
+}
+
+bool fan_out_is_wanted(const struct fan_out *out, const char *type)
+{
+	for (size_t i = 0; i < out->count; i++)
+		if (wants(out->endpoints[i].types, type))
+			return true;
+	return false;
 }
 
 static int make_due(struct db_connection *connection, const struct fan_out *out, int64_t endpoint,

@@ -15,13 +15,15 @@ struct fan_out {
 	struct {
 		int64_t endpoint;
 		int64_t next_at_us;             /* INT64_MAX: no delivery waits */
-		char types[WEBHOOK_TYPES_SIZE]; /* empty: every type */
+		char types[WEBHOOK_TYPES_SIZE]; /* empty: every type that is not opt-in */
 	} endpoints[WEBHOOKS_MAX];
 };
 /* Reads and locks the account's enabled endpoints in ascending order, which is the lock order for
  * endpoints. */
 int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_us,
                  struct fan_out *ret, struct error *error) MUST_CHECK;
+/* Returns whether any of these endpoints receives notices of the type. */
+bool fan_out_is_wanted(const struct fan_out *out, const char *type);
 int fan_out_notice(struct db_connection *connection, struct fan_out *out, int64_t notice,
                    const char *type, struct error *error) MUST_CHECK;
 

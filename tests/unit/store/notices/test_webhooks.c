@@ -3,6 +3,7 @@
 #include "sample.h"
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
+#include "store/notices/endpoint.h"
 #include "store/notices/mails.h"
 #include "store/notices/notices.h"
 #include "store/notices/replay.h"
@@ -292,6 +293,53 @@ TEST_CASE_ON(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_d
 	struct delivery_counts counts;
 	assert_int_equal(store_count_deliveries(fixture->sample.store, &counts, NULL), OK);
 	assert_int_equal(counts.disabled, 1);
+}
+
+/* Endpoints for all types, and accounts without another one, get nothing more than before. */
+TEST_CASE_ON(test_what_is_sealed_is_for_endpoints_that_name_it, struct fixture *fixture)
+{
+	struct sample *sample = &fixture->sample;
+	sample_register(sample, MODE_LIVE, 2);
+	add_endpoint(fixture, NULL);
+	add_endpoint(fixture, "certification.completed");
+	sample_seal(sample);
+	assert_int_equal(sample_number(sample, "SELECT count(*) FROM notices"), 0);
+	add_endpoint(fixture, "balance.low,event.sealed");
+	sample_register(sample, MODE_LIVE, 3);
+	sample_register(sample, MODE_TEST, 1);
+	sample_seal(sample);
+	assert_int_equal(sample_number(sample, "SELECT count(*) FROM notices"), 1);
+	assert_int_equal(sample_number(sample, "SELECT count(*) FROM webhook_deliveries"), 1);
+	struct delivery_batch batch = load(fixture, sample->now_us + US_PER_DAY, 1);
+	char expected[256];
+	snprintf(expected, sizeof expected,
+	         "{\"sealed_at\":\"1970-01-01T00:00:00.000000Z\",\"segments\":[{\"channel_id\":\"%s\","
+	         "\"segment_id\":\"seg_2\",\"seq_from\":3,\"seq_to\":5,\"event_count\":3}]}",
+	         sample->channel_id);
+	assert_string_equal(batch.items[0].type, "event.sealed");
+	assert_string_equal(batch.items[0].data.data, expected);
+	/* While it is disabled nothing is written. */
+	assert_int_equal(store_switch_webhook(sample->store, slice_of(fixture->endpoint_id), "user",
+	                                      sample->now_us, NULL),
+	                 OK);
+	sample_register(sample, MODE_LIVE, 1);
+	sample_seal(sample);
+	assert_int_equal(sample_number(sample, "SELECT count(*) FROM notices"), 1);
+}
+
+/* The list for SQL is that of the types. */
+TEST_CASE(test_opt_in_types)
+{
+	size_t listed = 0;
+	for (int type = 0; type <= NOTICE_WEBHOOK_TEST; type++) {
+		const char *name = notice_type_text((enum notice_type)type);
+		char quoted[80];
+		snprintf(quoted, sizeof quoted, "'%s'", name);
+		bool opt_in = notice_type_is_opt_in(slice_of(name));
+		assert_int_equal(strstr(OPT_IN_TYPES, quoted) != NULL, opt_in);
+		listed += opt_in;
+	}
+	assert_int_equal(listed, 2);
 }
 
 static int64_t count_audit_records(struct fixture *fixture)
