@@ -115,6 +115,8 @@ static int write_sealed_of_account(struct db_connection *connection, int64_t acc
 int write_sealed_notices(struct db_connection *connection, int64_t round, int64_t sealed_at_us,
                          struct error *error)
 {
+	if (db_is_sharded(db_of(connection)))
+		return OK;
 	int64_t *accounts = malloc(SUBSCRIBERS_MAX * sizeof *accounts);
 	size_t count = 0;
 	if (!accounts)
@@ -192,6 +194,8 @@ static int write_recorded(struct db_connection *connection, const struct recorde
 int write_evidence_notices(struct db_connection *connection, int64_t stamp, int64_t stamped_at_us,
                            struct error *error)
 {
+	if (db_is_sharded(db_of(connection)))
+		return OK;
 	struct recorded *items = malloc(EVIDENCE_NOTICES_MAX * sizeof *items);
 	size_t count = 0;
 	if (!items)

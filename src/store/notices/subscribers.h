@@ -1,6 +1,7 @@
 /* Notices about what is sealed and archived, for the accounts that have an endpoint whose types
  * name them (notice_types.def). They are written in the transaction of the round or of the archive
- * timestamp; nothing is written for other accounts. Private to src/store. */
+ * timestamp; nothing is written for other accounts. With a sharded store neither is written,
+ * because a round must not depend on all shard servers. Private to src/store. */
 #ifndef STORE_SUBSCRIBERS_H
 #define STORE_SUBSCRIBERS_H
 
