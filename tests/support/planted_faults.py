@@ -266,8 +266,8 @@ MONEY = {
     "refund": Fault(
         "The fee of a certification that fails because its range is not sealed in time is not refunded.",
         {"store/certifications/certification_jobs.c": [
-            ("	int result = refund(connection, certification, now_us, error);\n",
-             "	int result = holder ? refund(connection, certification, now_us, error) : OK;\n"),
+            ("?: refund(connection, certification, now_us, error);\n",
+             "?: (holder ? refund(connection, certification, now_us, error) : OK);\n"),
         ]},
         "balance = paid − registered − fees of certifications that did not fail: an authority outage longer than"
         " certification.give_up_after"),
@@ -357,7 +357,7 @@ NOTICES = {
         "The notice of a completed certification is written after the transaction that completes it.",
         {"store/certifications/certification_jobs.c": [
             ("""	if (!result)
-		result = write_notice(connection, certification, NULL, issued_at_us, error);
+		result = write_notice(connection, certification, NULL, now_us, error);
 	if (!result)
 		result = count_certification(connection, certification, CERTIFICATION_COMPLETED,
 		                             issued_at_us, error);
@@ -372,7 +372,7 @@ NOTICES = {
 		struct error *none = NULL;
 		connection = begin_write(store, &none);
 		(void)!end_write(connection,
-		                 write_notice(connection, certification, NULL, issued_at_us, NULL), NULL);
+		                 write_notice(connection, certification, NULL, now_us, NULL), NULL);
 		work_invalidate(store); /* for its notice */
 	}
 """),
