@@ -136,14 +136,14 @@ static int parse_json(struct arena *arena, struct slice body, struct json **ret_
                       struct error *error)
 {
 	static const struct json_limits limits = {.depth_max = DEPTH_MAX, .value_max = VALUES_MAX};
-	struct error found;
-	error_clear(&found);
-	int result = json_parse(arena, body, &limits, ret_json, &found);
-	if (result == ERR_VALIDATION && found.message == MSG_BASE_JSON_VALUES)
-		return payload_longer(PAYLOAD_MAX, error);
-	if (result && error)
-		*error = found;
-	return result;
+	if (!error) {
+		struct error unused;
+		error_clear(&unused);
+		return parse_json(arena, body, ret_json, &unused);
+	}
+	int result = json_parse(arena, body, &limits, ret_json, error);
+	bool has_too_many = result == ERR_VALIDATION && error->message == MSG_BASE_JSON_VALUES;
+	return has_too_many ? payload_longer(PAYLOAD_MAX, error) : result;
 }
 
 static int parse_payload(struct json *payload, struct buf *canonical,
