@@ -70,7 +70,8 @@ def test_a_new_operation_gets_its_example_from_the_description_alone(language):
     assert request.json == {"text": "it's \"quoted\" \\ `so` $HOME", "count": 3}
     write = next(write for key, _, _, write in languages.LANGUAGES if key == language)
     program = write(request)
-    assert request.target in program and "PUT" in program and "X-Wanted" in program
+    assert request.target.removeprefix("/v1") in program and request.target not in program
+    assert "PUT" in program and "X-Wanted" in program
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
