@@ -17,6 +17,7 @@ from test_client_python import OPERATIONS, described
 
 CLIENT = ROOT / "clients" / "typescript"
 NAMES = {"register_digest": "registerDigest", "register_file": "registerFile",
+         "register_many": "registerMany", "find_by_hash": "findByHash", "is_on_record": "isOnRecord",
          "events_page": "eventsPage", "event_evidence_record": "eventEvidenceRecord", "signer_list": "signerList",
          "certifications_page": "certificationsPage", "verify_digest": "verifyDigest",
          "certification_evidence_record": "certificationEvidenceRecord",
@@ -113,7 +114,7 @@ export function told(notice: Notice): string | number {
   switch (notice.type) {
     case "balance.low": return notice.data.balance;
     case "consumption.limit_reached": return notice.data.action === "block" ? notice.data.period_key : "";
-    case "event.sealed": return notice.data.channel_id;
+    case "event.sealed": return notice.data.segments[0].channel_id;
   }
   const later: unknown = notice.data.unheard_of;
   // @ts-expect-error there is no such state

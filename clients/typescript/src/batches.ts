@@ -56,33 +56,36 @@ export async function* batches(declarations: Iterable<Declaration> | AsyncIterab
   if (batch.length) yield batch;
 }
 
-/** Reads a line of the answer: `{"status":201,"event":{…}}` or `{"status":409,"error":{…}}`. */
-export function itemOutcome(line: string, item: Item): Registered {
+/** Reads a line of the answer: an Event or an Error, with `http_status`. */
+export function itemOutcome(line: string, { clientRef }: Item): Registered {
   let given: unknown;
   try {
     given = JSON.parse(line);
   } catch {
     throw new UnexpectedAnswer("a result of the batch is no JSON");
   }
-  const { status, event, error } = Object(given) as {
-    status?: unknown; event?: Event; error?: Record<string, unknown>;
-  };
-  const { clientRef } = item;
-  if ((status === 200 || status === 201) && typeof event === "object" && event) {
-    if (event.client_ref !== clientRef) {
-      throw new UnexpectedAnswer("a result of the batch is that of another declaration");
-    }
+  const { http_status: status, ...record } = Object(given) as Record<string, unknown>;
+  if ((status === 200 || status === 201) && typeof record.event_id === "string") {
+    const event = record as unknown as Event;
+    checkReference(clientRef, event);
     return { clientRef, event: receiptOf({ ...event, replayed: status === 200 }) };
   }
-  if (typeof status === "number" && status >= 400 && typeof error === "object" && error) {
-    return { clientRef, error: refused(refusalOf(status, error)) };
+  if (typeof status === "number" && status >= 400 && typeof record.code === "string") {
+    return { clientRef, error: refused(refusalOf(status, record)) };
   }
   throw new UnexpectedAnswer("a result of the batch is neither an event nor an error");
 }
 
+/** Throws for the receipt of another declaration. */
+export function checkReference(clientRef: string, event: Event): void {
+  if (event.client_ref !== clientRef) {
+    throw new UnexpectedAnswer(`${event.event_id} is not of this declaration, but of another one`);
+  }
+}
+
 /** Throws when another digest was recorded than was declared. */
-export function compare({ hash }: Item, { event }: Registered): void {
-  if (event && hash !== undefined && event.hash !== hash) {
+export function checkDigest(hash: string | undefined, event: Event): void {
+  if (hash !== undefined && event.hash !== hash) {
     throw new DigestMismatch(`${event.event_id} as it was recorded`, hash, event.hash);
   }
 }

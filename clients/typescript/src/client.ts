@@ -6,10 +6,10 @@ import { basename, join } from "node:path";
 
 import type { components, operations } from "./api.js";
 import {
-  CertificationFailed, ConstanciaError, DigestMismatch, UnexpectedAnswer, WaitTimeout,
+  CertificationFailed, ConstanciaError, DigestMismatch, TooLarge, UnexpectedAnswer, WaitTimeout,
 } from "./errors.js";
 import {
-  batches, compare, itemOf, itemOutcome, type Declaration, type Item, type Registered,
+  batches, checkDigest, checkReference, itemOf, itemOutcome, type Declaration, type Item, type Registered,
 } from "./batches.js";
 import { digest, Download, Form, type Algorithm, type Progress, type Source } from "./files.js";
 import {
@@ -160,9 +160,8 @@ export class Client {
     const event = receiptOf(await this.#ask<Replayable<Event>>(
       "POST", "/events", { body: form, signal }));
     await this.#keeper?.keep([event]);
-    if (event.hash !== form.sha256) {
-      throw new DigestMismatch(`${event.event_id} as it was recorded`, form.sha256, event.hash);
-    }
+    checkReference(clientRef, event);
+    checkDigest(form.sha256, event);
     return event;
   }
 
@@ -298,7 +297,7 @@ export class Client {
   }
 
   /** The certification once it is completed. `progress` is called with each state that is seen; the
-   * last one's `progress` is 1. Between them the wait is as long as the service says by Retry-After.
+   * last one's `progress` is 1. Between them the wait is as long as Retry-After says, or longer.
    * Throws CertificationFailed, or WaitTimeout after so many milliseconds. */
   async wait(certification: Certification | string,
              options: CallOptions & { timeout?: number; progress?: (now: Certification) => void } = {}):
@@ -318,7 +317,7 @@ export class Client {
       if (now.status === "failed") throw new CertificationFailed(now);
       const left = end - performance.now();
       if (left <= 0) throw new WaitTimeout(now, timeout);
-      await pause(Math.min(told === undefined ? next : told * 1000, left), options.signal);
+      await pause(Math.min(Math.max(next, (told ?? 0) * 1000), left), options.signal);
     }
   }
 
@@ -437,10 +436,12 @@ export class Client {
   }
 
   async #register(declaration: Declaration, signal?: AbortSignal): Promise<Receipt> {
-    const { body } = itemOf(declaration);
+    const { body, hash } = itemOf(declaration);
     await this.#keeper?.open();
     const event = receiptOf(await this.#ask<Replayable<Event>>("POST", "/events", { body, signal }));
-    await this.#keeper?.keep([event]);
+    await this.#keeper?.keep([event]); // whatever it says
+    checkReference(declaration.clientRef, event);
+    checkDigest(hash, event);
     return event;
   }
 
@@ -452,10 +453,8 @@ export class Client {
     await this.#transport.repeat(async (_, named) => {
       Object.assign(named, { method: "POST", url: `${this.#base}/events/batch` });
       try {
-        const answers = await this.#exchangeBatch(left.map((index) => items[index]), signal);
+        const answers = await this.#sendBatch(left.map((index) => items[index]), signal);
         left.forEach((index, at) => (results[index] = answers[at]));
-        await this.#keeper?.keep(answers.flatMap(({ event }) => event ? [event] : []));
-        left.forEach((index) => compare(items[index], results[index]));
       } catch (error) {
         failure = error; // as a whole, and after its own retries
         return;
@@ -467,6 +466,23 @@ export class Client {
     });
     if (failure !== undefined) throw failure;
     return results;
+  }
+
+  /** Sends a batch, in halves where the service takes smaller ones, and keeps the receipts. */
+  async #sendBatch(items: Item[], signal?: AbortSignal): Promise<Registered[]> {
+    let answers: Registered[];
+    try {
+      answers = await this.#exchangeBatch(items, signal);
+    } catch (error) {
+      if (!(error instanceof TooLarge)) throw error; // nothing of it was registered
+      if (items.length === 1) return [{ clientRef: items[0].clientRef, error }];
+      const half = Math.ceil(items.length / 2);
+      const first = await this.#sendBatch(items.slice(0, half), signal);
+      return [...first, ...await this.#sendBatch(items.slice(half), signal)];
+    }
+    await this.#keeper?.keep(answers.flatMap(({ event }) => event ? [event] : []));
+    answers.forEach(({ event }, at) => event && checkDigest(items[at].hash, event));
+    return answers;
   }
 
   #exchangeBatch(items: Item[], signal?: AbortSignal): Promise<Registered[]> {

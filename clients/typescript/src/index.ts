@@ -9,7 +9,7 @@ export {
 } from "./receipts.js";
 export {
   signNotice, verifyNotice, type AutoRechargeData, type BalanceLowData, type CertificationData,
-  type ConsumptionLimitData, type Envelope, type KnownNotice, type Notice, type NoticeData,
+  type ConsumptionLimitData, type Envelope, type EventSealedData, type KnownNotice, type Notice, type NoticeData,
   type NoticeHeaders, type NoticeOptions, type NoticeOptions as VerifyOptions, type UnknownNotice,
   type UnpaidLimitData,
 } from "./webhooks.js";

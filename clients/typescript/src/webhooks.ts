@@ -53,6 +53,18 @@ export interface AutoRechargeData extends More {
   threshold: number;
 }
 
+/** The events of some channels that a sealing round sealed: at most 100 in a notice. */
+export interface EventSealedData extends More {
+  sealed_at: string;
+  segments: {
+    channel_id: string;
+    segment_id: string;
+    seq_from: number;
+    seq_to: number;
+    event_count: number;
+  }[];
+}
+
 /** What `data` has for each `type`. The last two are of services that send them. */
 export interface NoticeData {
   "certification.completed": CertificationData & { status: "completed"; verification_code: string };
@@ -66,8 +78,10 @@ export interface NoticeData {
     reason: string; payment_url: string | null; auto_recharge_disabled: true;
   };
   "webhook.test": More & { endpoint_id: string; message: string };
-  "event.sealed": More & { channel_id: string };
-  "certification.evidence_ready": More & { certification_id: string; channel_id: string };
+  "event.sealed": EventSealedData;
+  "certification.evidence_ready": CertificationData & {
+    status: "completed"; verification_code: string; evidence_record_since: string;
+  };
 }
 
 /** What all notices have. `id` is the same on every retry: remember those that are dealt with. */

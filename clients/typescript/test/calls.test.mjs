@@ -111,7 +111,7 @@ test("hooks see requests, answers and retries, and no key, query or body", () =>
   };
   return scriptWith({ hooks }, async ({ client, url, folder }) => {
     await client.balance();
-    await client.register("reference", { text: "payload" });
+    await client.register("reference", { text: "payload" }); // whose reference is in no address
     await client.download(`${url}/x?mac=5ec2e7`, join(folder, "x"));
     assert.deepEqual(seen.map(([what, { attempt, status }]) => [what, attempt, status]), [
       ["request", 1, undefined], ["retry", 1, undefined], ["request", 2, undefined], ["response", 2, 503],
@@ -129,7 +129,7 @@ test("hooks see requests, answers and retries, and no key, query or body", () =>
       assert.ok(!said.includes(secret), secret);
     }
   }, hangUp, say(503, "", { "Retry-After": 1 }), say(200, BALANCE),
-  say(201, '{"event_id":"e"}', { "X-Request-Id": "req_1" }), say(200, "file"));
+  say(201, '{"event_id":"e","client_ref":"reference"}', { "X-Request-Id": "req_1" }), say(200, "file"));
 });
 
 test("a hook that fails changes no call", () => {

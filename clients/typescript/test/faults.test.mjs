@@ -109,7 +109,7 @@ test("silence ends", () => script(async ({ url }) => {
   await assert.rejects(client.balance(), /no sign of the service/);
 }, () => undefined));
 
-const EVENT = { event_id: "e", hash: sha256("456") };
+const EVENT = { event_id: "e", client_ref: "r", hash: sha256("456") };
 
 test("a file is sent again from its beginning, and what was recorded is compared", () =>
   script(async ({ client, seen, folder }) => {

@@ -185,9 +185,9 @@ const batched = (refusals = {}, replayed = []) => (response, _, body) => {
   const results = body.toString().trim().split("\n").map((line) => {
     const { client_ref, hash = sha256(line) } = JSON.parse(line);
     const error = refusals[client_ref];
-    if (error) return { status: error.status, error: { code: error.code, message: "m", ...error } };
-    const event = { event_id: `evt_${client_ref}`, client_ref, hash: hash.toLowerCase() };
-    return { status: replayed.includes(client_ref) ? 200 : 201, event };
+    if (error) return { message: "m", client_ref, retry_after: null, ...error };
+    const http_status = replayed.includes(client_ref) ? 200 : 201;
+    return { event_id: `evt_${client_ref}`, client_ref, hash: hash.toLowerCase(), http_status };
   });
   say(200, results.map((one) => JSON.stringify(one) + "\n").join(""))(response);
 };
@@ -238,10 +238,11 @@ test("a refusal is the result of its declaration alone", () => {
     const [one, two, three] = await gather(client.registerMany(many(3)));
     assert.ok(one.event.replayed);
     assert.ok(two.error instanceof constancia.Conflict && two.error.eventId === "evt_9");
-    assert.ok(three.error instanceof constancia.LimitBlocked);
+    assert.ok(three.error instanceof constancia.LimitBlocked && three.error.retryAfter === 40_000);
     assert.deepEqual(kept, ["evt_0"]);
-  }, batched({ 1: { status: 409, code: "client_ref_conflict", event_id: "evt_9" },
-               2: { status: 422, code: "limit_blocked" } }, ["0"]));
+    assert.equal(JSON.stringify(one.event).includes("http_status"), false);
+  }, batched({ 1: { http_status: 409, code: "client_ref_conflict", event_id: "evt_9" },
+               2: { http_status: 422, code: "limit_blocked", retry_after: 40_000 } }, ["0"]));
 });
 
 test("what was refused for want of room is sent again, and a lost batch as well", () =>
@@ -252,10 +253,10 @@ test("what was refused for want of room is sent again, and a lost batch as well"
       .map((line) => JSON.parse(line).client_ref));
     assert.deepEqual(sent, [["0", "1", "2"], ["0", "1", "2"], ["1"]]);
     assert.deepEqual(seen[0].body, seen[1].body);
-  }, hangUp, batched({ 1: { status: 429, code: "rate_limited" } }), batched()));
+  }, hangUp, batched({ 1: { http_status: 429, code: "rate_limited", retry_after: 1 } }), batched()));
 
 test("what is refused to the end is a result", () => {
-  const busy = batched({ 1: { status: 503, code: "temporarily_unavailable" } });
+  const busy = batched({ 1: { http_status: 503, code: "temporarily_unavailable" } });
   return script(async ({ client }) => {
     const [one, two] = await gather(client.registerMany(many(2)));
     assert.ok(one.event && two.error instanceof constancia.Unavailable);
@@ -271,9 +272,10 @@ test("a batch that fails as a whole throws, and is not tried beyond its attempts
 
 test("an answer that does not fit the batch is refused, and kept is what was recorded", () => {
   const kept = [];
-  const line = (more) => JSON.stringify({ status: 201, event: { ...EVENT, client_ref: "0" }, ...more });
-  const bad = ["", line() + "\n" + line(), "<html>", "null", line({ event: EVENT }), line({ status: "201" }),
-               line({ status: 302 }), '{"status":409}', line({ event: null })];
+  const line = (more) => JSON.stringify({ ...EVENT, client_ref: "0", http_status: 201, ...more });
+  const bad = ["", line() + "\n" + line(), "<html>", "null", "[]", line({ client_ref: "r" }),
+               line({ http_status: "201" }), line({ http_status: 302 }), line({ http_status: 409 }),
+               line({ http_status: undefined }), '{"http_status":409}', line({ event_id: null })];
   return scriptWith({ receipts: (event) => void kept.push(event.event_id) }, async ({ client }) => {
     for (const _ of bad) {
       await assert.rejects(gather(client.registerMany(many(1))), constancia.UnexpectedAnswer);
@@ -283,6 +285,32 @@ test("an answer that does not fit the batch is refused, and kept is what was rec
     await assert.rejects(gather(client.registerMany(declared)), constancia.DigestMismatch);
     assert.deepEqual(kept, ["evt_1"]);
   }, ...bad.map((body) => say(200, body)), say(200, line()));
+});
+
+test("a batch is sent in halves where the service takes smaller ones", () => {
+  const small = (response, headers, body) => body.toString().trim().split("\n").length > 2
+    ? say(413, '{"code":"payload_too_large","message":"m"}')(response) : batched()(response, headers, body);
+  return script(async ({ client, seen }) => {
+    const results = await gather(client.registerMany(many(5)));
+    assert.deepEqual(results.map((one) => one.event.event_id), many(5).map((one) => `evt_${one.clientRef}`));
+    assert.deepEqual(seen.map((one) => one.body.toString().trim().split("\n").length), [5, 3, 2, 1, 2]);
+  }, small, small, small, small, small);
+});
+
+test("a declaration that no batch holds is refused alone", () => script(async ({ client }) => {
+  const [one, two] = await gather(client.registerMany(many(2)));
+  assert.ok(one.error instanceof constancia.TooLarge && two.event);
+}, ...[2, 1].map(() => say(413, '{"code":"payload_too_large","message":"m"}')), batched()));
+
+test("the receipt of another declaration is kept, and an error", () => {
+  const kept = [];
+  return scriptWith({ receipts: (event) => void kept.push(event.event_id) }, async ({ client }) => {
+    await assert.rejects(client.register("other", {}), constancia.UnexpectedAnswer);
+    await assert.rejects(client.registerFile("other", Buffer.from("456")), constancia.UnexpectedAnswer);
+    await assert.rejects(client.registerDigest("r", sha256("other")), constancia.DigestMismatch);
+    assert.equal((await client.registerDigest("r", sha256("456").toUpperCase())).event_id, "evt_1");
+    assert.deepEqual(kept, Array(4).fill("evt_1"));
+  }, ...Array(4).fill(answered(201, EVENT)));
 });
 
 test("a declaration that JSON does not have is not sent", () => script(async ({ client }) => {

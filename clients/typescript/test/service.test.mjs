@@ -88,6 +88,46 @@ test("a file that is too large is refused as such", async () => {
                          && error.code === "payload_too_large");
 });
 
+const described = await client.description();
+const since = (text) => ({ skip: !described.includes(text) && `the service has no ${text}` });
+
+test("many declarations are registered in batches, and again with no effect", since("/events/batch"),
+     async () => {
+       const receipts = join(folder, "many.ndjson");
+       const keeping = connect({ receipts });
+       const run = randomUUID();
+       const declared = Array.from({ length: 40 }, (_, n) => ({ clientRef: `${run}-${n}`, payload: { n } }));
+       declared[20] = { clientRef: `${run}-3`, payload: { other: 1 } };
+       declared[30] = { clientRef: `${run}-h`, hash: "ab".repeat(32) }; // the channel keeps content
+       for (const isAgain of [false, true]) {
+         const results = await gather(keeping.registerMany(declared));
+         assert.deepEqual(results.map((one) => one.clientRef), declared.map((one) => one.clientRef));
+         const { 20: conflict, 30: refused } = results;
+         assert.ok(conflict.error instanceof constancia.Conflict);
+         assert.equal(conflict.error.eventId, results[3].event.event_id);
+         assert.ok(refused.error instanceof constancia.InvalidRequest);
+         const events = results.flatMap(({ event }) => event ?? []);
+         assert.equal(events.length, 38);
+         assert.ok(events.every((one) => one.replayed === isAgain));
+         assert.deepEqual({ ...await client.event(events[5].event_id), timestamp: 0, proof: 0 },
+                          { ...events[5].toJSON(), timestamp: 0, proof: 0 });
+       }
+       assert.equal((await readFile(receipts, "utf8")).trim().split("\n").length, 76);
+     });
+
+test("content is found by its digest", since("name: hash\n"), async () => {
+  const bytes = randomBytes(1000);
+  assert.equal(await client.isOnRecord(bytes), false);
+  const event = await client.registerFile(randomUUID(), bytes);
+  assert.equal(await client.isOnRecord(bytes), true);
+  const found = await gather(client.findByHash(event.hash.toUpperCase()));
+  assert.deepEqual(found.map((one) => one.event_id), [event.event_id]);
+  const hashes = connect({ key: process.env.CONSTANCIA_HASH_KEY });
+  const algorithm = "sha-512";
+  await hashes.registerDigest(randomUUID(), await constancia.digest(bytes, algorithm), { algorithm });
+  assert.equal(await hashes.isOnRecord(new Blob([bytes])), true);
+});
+
 test("a digest is registered", async () => {
   const hashes = connect({ key: process.env.CONSTANCIA_HASH_KEY });
   const bytes = new TextEncoder().encode("contract");
