@@ -140,7 +140,8 @@ def judge(text):
                           (r"^completed", 2), (r"^digest [0-9a-f]{64}$", 2),
                           (r"^409 client_ref_conflict ", 2),
                           (r"^still refused after a wait of [1-9]", 2),
-                          (r"^valid True$", 1), (r"^signatures by program receipts 3$", 1), (r"^valid true$", 3),
+                          (r"^valid True$", 1), (r"^signatures by program receipts 3$", 1),
+                          (r"^valid by program receipts 3$", 1),
                           (r"^certification\.completed CERT-", 2)):
         found = re.findall(wanted, text, re.MULTILINE)
         assert len(found) == times, (wanted, found, text[-6000:])

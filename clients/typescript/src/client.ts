@@ -374,8 +374,8 @@ export class Client {
 
   /** What the service issued under this code; NotFound if nothing. */
   async verify(code: string, options?: CallOptions): Promise<Verification>;
-  /** Verifies an archive on this machine: `verifyArchive`, which needs no client. A path is taken for
-   * one where options such as `receipts` or `trust` say so; otherwise it is a code. */
+  /** As `verifyArchive`. A path is taken for one where options such as `receipts` or `trust` say so;
+   * otherwise it is a code. */
   async verify(archive: Uint8Array | Blob, options?: ArchiveOptions): Promise<ArchiveCheck>;
   async verify(archive: Source, options: ArchiveOptions): Promise<ArchiveCheck>;
   async verify(asked: Source, options: CallOptions & ArchiveOptions = {}):
@@ -386,6 +386,11 @@ export class Client {
       throw new TypeError(`"${asked}" is no code: verifyArchive verifies an archive by its path`);
     }
     return this.#ask("GET", `${this.#site}/verify/${step(asked)}`, options);
+  }
+
+  /** Verifies an archive on this machine. The same without a client is the function `verifyArchive`. */
+  async verifyArchive(archive: Source, options: ArchiveOptions = {}): Promise<ArchiveCheck> {
+    return verifyArchive(archive, options);
   }
 
   /** The certification with a file of this SHA-256; NotFound if none. */

@@ -22,6 +22,8 @@ export interface ArchiveOptions extends CallOptions {
   trust?: string;
   /** Paths of its content parts. */
   parts?: readonly string[];
+  /** Accept signatures of these certificates alone, by their SHA-256. For the program. */
+  signer?: readonly string[];
   /** Path of the service's signed list of its certificates (`signerList`). */
   signers?: string;
   /** As of this time instead of now. */
@@ -53,6 +55,9 @@ export interface ArchiveCheck {
   /** Why it is not valid. */
   findings: Finding[];
   warnings: Finding[];
+  /** `program`: who signed was judged by the program. `client`: only that the keys of the certificates
+   * inside made the signatures and timestamps. Undefined: that neither. */
+  signaturesBy?: "program" | "client";
   /** What was checked here, and what by the program. */
   checked: { client: string[]; program: string[] };
   notChecked: string[];
@@ -115,6 +120,7 @@ function concluded(found: Finding[], program: Told, receipts: Receipts, options:
   return {
     verdict: code === "valid" ? "valid" : code === "not_valid" ? "invalid" : "origin_not_established",
     code, findings: serious, warnings: findings.filter(({ severity }) => severity === "warning"),
+    signaturesBy: program.checked.length ? "program" : certified && "client",
     checked: { client: certified ? [...HERE, ...options.receipts ? ["receipts"] : []] : [],
                program: program.checked },
     notChecked: [...certified ? [] : HERE, ...all.filter((one) => !program.checked.includes(one))],
@@ -178,6 +184,7 @@ async function askProgram(archive: Source, bytes: Bytes, certified: Certified, o
     const words = ["verify", path, ...(options.parts ?? []).map((part) => resolve(part)), "--json",
                    "--config", ""];
     if (options.trust !== undefined) words.push("--trust", await trustFile(options.trust, folder));
+    for (const one of options.signer ?? []) words.push("--signer", one);
     if (options.signers !== undefined) words.push("--signers", resolve(options.signers));
     if (options.at !== undefined) words.push("--at", rfc3339(options.at));
     const done = await run(program, words, options.signal);

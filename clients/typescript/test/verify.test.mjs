@@ -130,13 +130,15 @@ test("the program's word counts, where it fits", async () => {
   const trust = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
   const good = await program(0, answer("valid"));
   const check = await verifyArchive(LIVE, { program: good.path, at: new Date(0), trust: "roots.pem",
-                                            signers: "signers.p7m", parts: [base("part.zip")] });
+                                            signers: "signers.p7m", parts: [base("part.zip")],
+                                            signer: ["ab", "cd"] });
   assert.deepEqual([check.verdict, check.code, check.findings], ["valid", "valid", []]);
+  assert.equal(check.signaturesBy, "program");
   assert.deepEqual(check.notChecked, []);
   assert.deepEqual(check.warnings, []);
   assert.deepEqual(await good.words(), [
     "verify", LIVE, base("part.zip"), "--json", "--config", "", "--trust", join(process.cwd(), "roots.pem"),
-    "--signers", join(process.cwd(), "signers.p7m"), "--at", "1970-01-01T00:00:00.000Z"]);
+    "--signer", "ab", "--signer", "cd", "--signers", join(process.cwd(), "signers.p7m"), "--at", "1970-01-01T00:00:00.000Z"]);
   const held = await program(0, answer("valid"), 'cp "$2" $0.zip; cp "$7" $0.pem');
   const of = await verifyArchive(bytes, { program: held.path, trust });
   assert.equal(of.verdict, "valid");
@@ -200,6 +202,7 @@ test("a signal ends it, also while the program runs", async () => {
 test("a client verifies an archive, and looks up a code", () => script(async ({ client, seen }) => {
   assert.equal((await client.verify(LIVE, alone)).verdict, "origin_not_established");
   assert.equal((await client.verify(bytes, { ...alone, receipts })).receipts.matched, 3);
+  assert.equal((await client.verifyArchive(LIVE, alone)).signaturesBy, "client");
   assert.equal(seen.length, 0);
   assert.equal((await client.verify("SVC-2026-ABCD-EFGH")).valid, true);
   assert.equal(seen[0].url, "/verify/SVC-2026-ABCD-EFGH");
