@@ -248,6 +248,12 @@ static void list_filtered(struct fixture *fixture, const struct event_filter *fi
 	                 OK);
 }
 
+#define BY(from, to, first, last, of, after)                                                       \
+	{                                                                                              \
+		.from_us = (from), .to_us = (to), .seq_from = (first), .seq_to = (last), .status = (of),   \
+		.past = (after)                                                                            \
+	}
+
 TEST_CASE_ON(lists_by_filters, struct fixture *fixture)
 {
 	static char refs[8][16];
@@ -261,18 +267,18 @@ TEST_CASE_ON(lists_by_filters, struct fixture *fixture)
 		int64_t limit;
 		int64_t first, last;
 	} rows[] = {
-		{{TIME_NONE, TIME_NONE, 0, 0, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 8},
-		{{TIME_NONE, TIME_NONE, 3, 5, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 3, 5},
-		{{TIME_NONE, TIME_NONE, 3, 5, -1, 4, ORDER_ASCENDING, {NULL, 0}}, 0, 5, 5},
-		{{TIME_NONE, TIME_NONE, 0, 0, -1, 2, ORDER_ASCENDING, {NULL, 0}}, 3, 3, 5},
-		{{NOW + 10, NOW + 30, 0, 0, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 3, 6},
-		{{NOW + 10, TIME_NONE, 0, 4, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 3, 4},
-		{{TIME_NONE, NOW, 0, 0, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 0},
-		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_REGISTERED, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 5},
-		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 0, ORDER_ASCENDING, {NULL, 0}}, 2, 6, 7},
-		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 6, ORDER_ASCENDING, {NULL, 0}}, 0, 7, 8},
-		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_TEST, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 0},
-		{{TIME_NONE, TIME_NONE, 9, 100, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 0},
+		{BY(TIME_NONE, TIME_NONE, 0, 0, -1, 0), 0, 1, 8},
+		{BY(TIME_NONE, TIME_NONE, 3, 5, -1, 0), 0, 3, 5},
+		{BY(TIME_NONE, TIME_NONE, 3, 5, -1, 4), 0, 5, 5},
+		{BY(TIME_NONE, TIME_NONE, 0, 0, -1, 2), 3, 3, 5},
+		{BY(NOW + 10, NOW + 30, 0, 0, -1, 0), 0, 3, 6},
+		{BY(NOW + 10, TIME_NONE, 0, 4, -1, 0), 0, 3, 4},
+		{BY(TIME_NONE, NOW, 0, 0, -1, 0), 0, 1, 0},
+		{BY(TIME_NONE, TIME_NONE, 0, 0, STATUS_REGISTERED, 0), 0, 1, 5},
+		{BY(TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 0), 2, 6, 7},
+		{BY(TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 6), 0, 7, 8},
+		{BY(TIME_NONE, TIME_NONE, 0, 0, STATUS_TEST, 0), 0, 1, 0},
+		{BY(TIME_NONE, TIME_NONE, 9, 100, -1, 0), 0, 1, 0},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct collected collected = {.stop_after = 0};
