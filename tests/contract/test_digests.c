@@ -2,6 +2,8 @@
  *     contract-digests [postgresql://… postgresql://…]
  * Random histories of registrations, steps of the index, faults at any of its statements and
  * restarts are compared with a list of all events. */
+#include <pthread.h>
+
 #include "testing.h"
 #include "faults.h"
 #include "registering.h"
@@ -286,6 +288,52 @@ TEST_CASE(a_long_tail_is_refused)
 	index_all(history);
 	assert_found(history, 0, 7, 1, EVENT_SEQUENCE_MAX, ORDER_ASCENDING, 8);
 	setenv("TORTURE_SIZES", SIZES, 1);
+}
+
+static void *index_along(void *context)
+{
+	struct store *store = context;
+	struct digest_progress progress;
+	struct error error;
+	for (int i = 0; i < 400; i++) {
+		int result = store_index_digests(store, &progress, &error);
+		if (result || progress.was_damaged)
+			return strdup(progress.was_damaged ? progress.damage : error_reason(&error, result));
+	}
+	return NULL;
+}
+
+/* Several nodes may take steps at the same time: on a server. */
+TEST_CASE(concurrent_steps_do_no_harm)
+{
+	struct history *history = *state;
+	struct store *stores[3];
+	pthread_t threads[3];
+	if (!server_url)
+		return;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(
+			store_open(&(struct db_options){.url = history->sample.url}, &stores[i], NULL), OK);
+		assert_int_equal(pthread_create(&threads[i], NULL, index_along, stores[i]), 0);
+	}
+	for (int i = 0; i < 60; i++) {
+		int digests[64];
+		for (int at = 0; at < 64; at++)
+			digests[at] = rand() % DIGESTS;
+		register_events(history, i % 2, digests, 64);
+		assert_some_found(history);
+	}
+	for (int i = 0; i < 3; i++) {
+		void *problem;
+		pthread_join(threads[i], &problem);
+		if (problem)
+			fail_msg("%s", (char *)problem);
+		store_close(stores[i]);
+	}
+	index_all(history);
+	for (int digest = 0; digest < DIGESTS; digest++)
+		assert_found(history, 0, digest, 1, EVENT_SEQUENCE_MAX, ORDER_ASCENDING, EVENTS_MAX);
+	assert_int_equal(sample_check(&history->sample), 0);
 }
 
 /* J.-P. Aumasson, D. J. Bernstein, "SipHash", test vectors of the reference implementation. */

@@ -10,8 +10,7 @@ import sqlite3
 import pytest
 
 import sizes
-import stores
-from client import Client, Service, eventually, fresh
+from client import Client, Service, eventually, run
 
 SIZES = {"digests_gathered": 40, "digests_of_chain": 40, "digest_block": 3, "digests_merged": 5, "digests_deleted": 7,
          "digests_scanned_directly": 1, "digests_us": 20_000, "digests_failed_us": 20_000}
@@ -188,6 +187,33 @@ def test_too_many_events_to_scan_are_never_an_empty_list(tmp_path, monkeypatch):
             assert int(answer.expect(503, "temporarily_unavailable").headers["Retry-After"]) > 0
             client.get("/v1/events", query={"hash": digest_of("never")}).expect(503)
             assert found(client, digest_of("first"), seq_to=40) == [first["event_id"]]
+
+
+@pytest.mark.sqlite
+def test_a_restored_copy_has_the_index(tmp_path, monkeypatch):
+    """Also while it is a read-only copy, and what was registered after the backup is not in it."""
+    for name in "one", "two":
+        (tmp_path / name).mkdir()
+    with serving(tmp_path / "one", monkeypatch) as service:
+        channel = service.new_channel("hash_only", credits=10_000)
+        ids = {n: channel.live.register_hash(digest_of(n)).expect(201).json["event_id"] for n in range(300)}
+        indexed(service)
+        service.admin("store", "backup", tmp_path / "backup")
+        channel.live.register_hash(digest_of("later")).expect(201)
+        channel.close()
+        copy = Service(tmp_path / "two", prepared=False, seal__interval="1h", rate__live=100000)
+        try:
+            done = run("store", "restore", tmp_path / "backup", *copy.chosen())
+            assert done.returncode == 0, done.stderr
+            copy.start()
+            with Client(copy, channel.live_key["key"]) as client:
+                for n, event in ids.items():
+                    assert found(client, digest_of(n)) == [event]
+                assert found(client, digest_of("later")) == []
+            assert copy.stop() == 0
+            assert copy.store.rows("SELECT COUNT(*) > 0 FROM digest_runs") == [["1"]] and problems(copy) == []
+        finally:
+            copy.discard()
 
 
 # ---- damage ----
