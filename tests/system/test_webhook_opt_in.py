@@ -13,7 +13,8 @@ BOTH = "event.sealed,certification.evidence_ready"
 
 @pytest.fixture(scope="module")
 def hooked(start):
-    return start(webhook__schedule="1ms,2ms", webhook__timeout="60s", seal__interval="300ms", evidence__interval="300ms")
+    return start(webhook__schedule="1ms,2ms", webhook__timeout="60s", seal__interval="300ms",
+                 evidence__interval="300ms")
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_each_event_is_in_one_notice_after_it_was_sealed(hooked, receiver):
         registered += 2 * count
         channel.test.register().expect(201)  # is never sealed
         stranger.live.register().expect(201)
-        eventually(lambda: sum(part["event_count"] for part in segments(receiver)) >= registered,  # pylint: disable=W0640
+        eventually(lambda count=registered: sum(part["event_count"] for part in segments(receiver)) >= count,
                    "notices tell of them")
     for one in (channel, second):
         parts = [part for part in segments(receiver) if part["channel_id"] == one.id]
@@ -91,8 +92,8 @@ def test_an_evidence_record_has_one_notice_once_it_is_available(hooked, receiver
     receiver.expect(1)
     (told,) = receiver.deliveries
     assert (told.type, told.record["mode"]) == ("certification.evidence_ready", "live")
-    assert told.data == {"certification_id": record["certification_id"], "channel_id": channel.id, "status": "completed",
-                         "event_count": 1, "verification_code": record["verification_code"],
+    assert told.data == {"certification_id": record["certification_id"], "channel_id": channel.id,
+                         "status": "completed", "event_count": 1, "verification_code": record["verification_code"],
                          "evidence_record_since": record["evidence_record_since"]}
     second = certify(channel)
     receiver.expect(2)
@@ -112,12 +113,14 @@ def test_an_endpoint_for_all_types_receives_what_it_always_received(hooked, rece
         for one in (channel, alone):
             one.live.register().expect(201)
             certify(one)
-        eventually(lambda: {told.type for told in other.deliveries} == set(BOTH.split(",")), "the other one receives both")
+        eventually(lambda: {told.type for told in other.deliveries} == set(BOTH.split(",")),
+                   "the other one receives both")
         other.check()
     for one, endpoint in zip((channel, alone), both):
         add_thresholds(hooked, one.account_id, 500)
         hooked.admin("credits", "add", one.account_id, -900)
-        eventually(lambda endpoint=endpoint: "balance.low" in {told["type"] for told in deliveries(hooked, endpoint)}, "a later notice")
+        eventually(lambda endpoint=endpoint: "balance.low" in {told["type"] for told in deliveries(hooked, endpoint)},
+                   "a later notice")
         queued = hooked.admin("webhook", "replay", "--missed", "--endpoint", endpoint["endpoint_id"])
         assert queued["queued"] == 0
         assert {told["type"] for told in deliveries(hooked, endpoint)} == {"certification.completed", "balance.low"}

@@ -356,6 +356,24 @@ TEST_CASE(consumption_limits)
 	world_end(&world);
 }
 
+static struct ledger_limit limit_of(const char *id, enum period period, bool block, int64_t used)
+{
+	return (struct ledger_limit){.limit_id = id,
+	                             .channel = 1,
+	                             .max_events = 1,
+	                             .used = used,
+	                             .period = period,
+	                             .block = block};
+}
+
+static int64_t time_of(const char *text)
+{
+	int64_t time_us = 0;
+	struct error error = {0};
+	assert_int_equal(time_parse(slice_of(text), "time", &time_us, &error), OK);
+	return time_us;
+}
+
 /* Until the last of the blocking limits has its next period: not of those that warn, have events
  * left, or are of another key. */
 TEST_CASE(blocked_until_the_next_period)
@@ -376,43 +394,22 @@ TEST_CASE(blocked_until_the_next_period)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct world world;
-		int64_t now_us, until_us;
-		struct error error = {0};
 		world_begin(&world, 100, 5);
-		assert_int_equal(time_parse(slice_of(cases[i].now), "now", &now_us, &error), 0);
-		assert_int_equal(time_parse(slice_of(cases[i].until), "until", &until_us, &error), 0);
 		struct ledger_request request = request_make(&world, 0, "a");
 		if (cases[i].last_received)
-			assert_int_equal(time_parse(slice_of(cases[i].last_received), "last",
-			                            &request.chain->last_received_at_us, &error),
-			                 0);
+			request.chain->last_received_at_us = time_of(cases[i].last_received);
 		struct ledger_limit limits[] = {
-			{.limit_id = "l1", .channel = 1, .max_events = 1, .used = 1, .period = PERIOD_MONTH},
-			{.limit_id = "l2",
-		     .channel = 1,
-		     .max_events = 1,
-		     .used = cases[i].by_month,
-		     .period = PERIOD_MONTH,
-		     .block = true},
-			{.limit_id = "l3",
-		     .channel = 1,
-		     .max_events = 1,
-		     .used = cases[i].by_day,
-		     .period = PERIOD_DAY,
-		     .block = true},
-			{.limit_id = "l4",
-		     .channel = 1,
-		     .max_events = 1,
-		     .used = 1,
-		     .period = PERIOD_MONTH,
-		     .block = true,
-		     .key = 11},
+			limit_of("warns", PERIOD_MONTH, false, 1),
+			limit_of("month", PERIOD_MONTH, true, cases[i].by_month),
+			limit_of("day", PERIOD_DAY, true, cases[i].by_day),
+			limit_of("other key", PERIOD_MONTH, true, 1),
 		};
+		limits[3].key = 11;
 		world.account.limits = limits;
 		world.account.limit_count = 4;
-		run_at(&world, &request, 1, now_us);
+		run_at(&world, &request, 1, time_of(cases[i].now));
 		assert_int_equal(request.result, ERR_LIMIT_BLOCKED);
-		assert_int_equal(request.blocked_until_us, until_us);
+		assert_int_equal(request.blocked_until_us, time_of(cases[i].until));
 		world_end(&world);
 	}
 }
