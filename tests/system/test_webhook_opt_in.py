@@ -147,8 +147,8 @@ def test_nothing_is_written_while_no_enabled_endpoint_names_it(hooked, receiver)
     channel.close()
 
 
-@pytest.mark.parametrize("channels, told", [(2, [2]), (5, [2, 2, 1]), (8, [2, 2, 2])])
-def test_an_account_with_many_channels_gets_few_notices(start, receiver, channels, told):
+@pytest.mark.parametrize("channels, counts", [(2, [2]), (5, [2, 2, 1]), (8, [2, 2, 2])])
+def test_an_account_with_many_channels_gets_few_notices(start, receiver, channels, counts):
     """Here with two channels in a notice, and three notices of a round, in place of 100 and 50."""
     service = start(seal__interval="1h", webhook__timeout="60s",
                     environment={"TORTURE_SIZES": "sealed_of_notice=2,sealed_notices=3"})
@@ -159,11 +159,11 @@ def test_an_account_with_many_channels_gets_few_notices(start, receiver, channel
     for channel in every:
         channel.live.register().expect(201)
     first.live.certified(seq_from=1, seq_to=1)  # it cannot wait for the next round
-    receiver.expect(len(told))
+    receiver.expect(len(counts))
     found = [one["notice_id"] for one in notices(service, first.account_id, "--type", "event.sealed")]
-    assert len(found) == len(told)
-    assert sorted((len(one.data["segments"]) for one in receiver.deliveries), reverse=True) == told
-    assert len({part["channel_id"] for part in segments(receiver)}) == sum(told), "each in one of them"
+    assert len(found) == len(counts)
+    assert sorted((len(one.data["segments"]) for one in receiver.deliveries), reverse=True) == counts
+    assert len({part["channel_id"] for part in segments(receiver)}) == sum(counts), "each in one of them"
     assert len({one.data["sealed_at"] for one in receiver.deliveries}) == 1
     for channel in every:
         channel.close()

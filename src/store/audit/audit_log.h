@@ -17,7 +17,7 @@
  * The document is canonical JSON (RFC 8785) with these members:
  *   account_id      null: no account
  *   act_id          "act_…"
- *   actor           "operator", "user", or "service" for what the service does by itself
+ *   actor           "operator", "user", or "service" for what the service does automatically
  *   uid, user       authenticated: of the socket's peer, of the process of a command that ran
  *                   without the service, or of the sender of a signal; null for a user of the
  *                   console, and for a signal whose sender the kernel does not vouch for
