@@ -155,7 +155,8 @@ def test_the_page_of_error_codes_has_cause_remedy_and_example_of_each_in_both_la
     for code, text in sections.items():
         english, spanish = text.split('<div lang="es">')
         assert f"<h2><code>{code}</code> (HTTP " in english
-        for part, words in ((english, ("Cause", "What to do", "Example")), (spanish, ("Causa", "Qué hacer", "Ejemplo"))):
+        for part, words in ((english, ("Cause", "What to do", "Example")),
+                            (spanish, ("Causa", "Qué hacer", "Ejemplo"))):
             assert all(word in part for word in words), part
             assert part.count("<dd>") == 2 and 'curl -sS "$CONSTANCIA_URL/' in part
             assert f'{{"code":"{code}","message":"' in part
