@@ -52,7 +52,7 @@ export interface ArchiveCheck {
    * without the program. `origin_not_established`: nothing is wrong, but something is open. */
   verdict: "valid" | "invalid" | "origin_not_established";
   code: VerdictCode;
-  /** Why it is not valid. */
+  /** Why it is not valid: the first 1,000. */
   findings: Finding[];
   warnings: Finding[];
   /** `program`: who signed was judged by the program. `client`: only that the keys of the certificates
@@ -75,6 +75,7 @@ const BY_PROGRAM = ["certificates of the signer and the timestamp authorities, u
 const PART_ENTRIES = "the contents of the content parts";
 const ORDER: VerdictCode[] = ["not_valid", "could_not_check", "signer_not_established",
   "authority_not_established", "existence_only"];
+const FINDINGS_MAX = 1000;
 const OUTPUT_MAX = 64 << 20;
 
 /** Verifies an archive. It does not need the service. Memory does not grow with the archive, but with
@@ -83,9 +84,9 @@ const OUTPUT_MAX = 64 << 20;
 export async function verifyArchive(archive: Source, options: ArchiveOptions = {}):
                                     Promise<ArchiveCheck> {
   options.signal?.throwIfAborted();
-  const findings: Finding[] = [];
+  const findings = new Findings();
   const note: Note = (code, severity, where, what) =>
-    void findings.push({ code, severity, where, what, by: "client" });
+    findings.add({ code, severity, where, what, by: "client" });
   const receipts = new Receipts(options.receipts, note);
   const bytes = await Bytes.of(archive);
   let certified: Certified | undefined;
@@ -98,7 +99,7 @@ export async function verifyArchive(archive: Source, options: ArchiveOptions = {
     certified = await Archive.check(bytes, receipts, note, options.signal);
     receipts.conclude();
     await checkParts(certified, options.parts ?? [], note);
-    if (!findings.some(({ severity }) => severity === "wrong")) {
+    if (!findings.codes.has("not_valid")) {
       program = await askProgram(archive, bytes, certified, options, note);
     }
   } catch (error) {
@@ -111,21 +112,40 @@ export async function verifyArchive(archive: Source, options: ArchiveOptions = {
   return concluded(findings, program, receipts, options, certified);
 }
 
-function concluded(found: Finding[], program: Told, receipts: Receipts, options: ArchiveOptions,
+function concluded(findings: Findings, program: Told, receipts: Receipts, options: ArchiveOptions,
                    certified?: Certified): ArchiveCheck {
-  const findings = [...found, ...program.findings ?? []];
-  const serious = findings.filter(({ severity }) => severity !== "warning");
-  const code = worstOf([...serious.map(codeOf), ...program.codes]);
+  program.findings?.forEach((one) => findings.add(one));
+  const code = worstOf([...findings.codes, ...program.codes]);
   const all = certified?.parts.length ? [...BY_PROGRAM, PART_ENTRIES] : BY_PROGRAM;
   return {
     verdict: code === "valid" ? "valid" : code === "not_valid" ? "invalid" : "origin_not_established",
-    code, findings: serious, warnings: findings.filter(({ severity }) => severity === "warning"),
+    code, findings: findings.serious, warnings: findings.warnings,
     signaturesBy: program.checked.length ? "program" : certified && "client",
     checked: { client: certified ? [...HERE, ...options.receipts ? ["receipts"] : []] : [],
                program: program.checked },
     notChecked: [...certified ? [] : HERE, ...all.filter((one) => !program.checked.includes(one))],
     archive: certified, receipts: receipts.counts,
   };
+}
+
+/** The first of them, and what all amount to. */
+class Findings {
+  readonly serious: Finding[] = [];
+  readonly warnings: Finding[] = [];
+  readonly codes = new Set<VerdictCode>();
+
+  add(finding: Finding): void {
+    const isWarning = finding.severity === "warning";
+    const kept = isWarning ? this.warnings : this.serious;
+    if (!isWarning) this.codes.add(codeOf(finding));
+    if (kept.length >= FINDINGS_MAX) return;
+    kept.push({ ...finding, where: printable(finding.where), what: printable(finding.what) });
+  }
+}
+
+/** Parts of it are of the archive's maker, who may have more in mind than a text. */
+function printable(text: string): string {
+  return text.replace(/[\p{C}\u2028\u2029]/gu, (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`);
 }
 
 function codeOf({ severity }: Finding): VerdictCode {
@@ -170,7 +190,8 @@ interface Told {
 
 async function askProgram(archive: Source, bytes: Bytes, certified: Certified, options: ArchiveOptions,
                           note: Note): Promise<Told> {
-  const program = options.program ?? "constancia";
+  // Windows would look for it in the current folder, where anybody may have put one.
+  const program = options.program ?? (process.platform === "win32" ? false : "constancia");
   const none = (why: string): Told => {
     note("client.signatures_not_checked", "unchecked", "",
          `certificates were not checked, as ${why}: who signed is not established`);

@@ -116,6 +116,16 @@ test("a receipt that differs, or of which the archive says nothing, leaves it op
   assert.match(half.findings[0].where, /torn\.ndjson: line 2$/);
 });
 
+test("many findings are counted, not kept, and none has more than text", async () => {
+  const others = Array.from({ length: 3000 }, () => ({ ...receipts[0], channel_id: "\x1b[31mchn\u2028" }));
+  const check = await verifyArchive(LIVE, { ...alone, receipts: others });
+  assert.deepEqual([check.findings.length, check.receipts.given], [1000, 3000]);
+  assert.match(check.findings[0].what, /event 1 of \\u\{1b\}\[31mchn\\u\{2028\} \(live\)$/);
+  const { path } = await program(0, answer("valid"));
+  const worst = await verifyArchive(LIVE, { program: path, receipts: others, parts: [LIVE] });
+  assert.deepEqual([worst.verdict, worst.findings.length], ["invalid", 1000]);
+});
+
 test("receipts right before and after the range are compared by their chain hash", async () => {
   const middle = base("middle.zip");
   const { archive } = await verifyArchive(middle, alone);
