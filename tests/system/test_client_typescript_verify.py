@@ -191,6 +191,61 @@ def test_random_changes_under_the_services_key(client, tmp_path):  # pylint: dis
     assert refused > MUTATIONS / 2
 
 
+def altered_part(data, chosen):
+    """A content part with a random change in its shape, as whoever has the service's key could issue it."""
+    files = forge.unpack(data)
+    lines = [json.loads(line) for line in files[-1][1].splitlines()]
+    what = chosen.choice(["index", "content", "name", "drop", "double", "swap", "head", "line", "end", "order", "crc"])
+    if what == "index":
+        mutated_document(lines[chosen.randrange(len(lines))], chosen)
+    elif what == "line":
+        lines.pop(chosen.randrange(len(lines)))
+    elif what == "order":
+        lines.reverse()
+    elif what == "swap":
+        files[1], files[2] = (files[1][0], files[2][1]), (files[2][0], files[1][1])
+    elif what == "drop":
+        files.pop(chosen.randrange(len(files)))
+    elif what == "double":
+        at = chosen.randrange(1, len(files) - 1)
+        files.insert(at, (f"content/{chosen.randrange(10**6):012}.bin", files[at][1]))
+    elif what == "name":
+        files[1] = (chosen.choice(["content/1.json", "content/000000000001.txt", "../000000000001.json"]), files[1][1])
+    elif what == "content":
+        files[1] = (files[1][0], files[1][1] + b" ")
+    elif what == "head":
+        head = json.loads(files[0][1])
+        mutated_document(head, chosen)
+        files[0] = ("part.json", forge.canonical(head))
+    if files[-1][0] == "index.ndjson":
+        index = b"".join(forge.canonical(line) + b"\n" for line in lines)
+        files[-1] = ("index.ndjson", index[:-1] if what == "end" else index)
+    return what, forge.pack(files, crc=1) if what == "crc" else forge.pack(files)
+
+
+def test_altered_parts_under_the_services_key(client, tmp_path):  # pylint: disable=redefined-outer-name
+    chosen = random.Random(9)
+    trust, archive, part = CORPUS / "base" / "roots.pem", tmp_path / "evidence.zip", tmp_path / "part.zip"
+    data, genuine = forge.base("live.zip"), forge.base("part.zip")
+    part.write_bytes(genuine)
+    archive.write_bytes(data)
+    assert client.ask(archive, False, parts=[str(part)])["verdict"] == "origin_not_established"
+    refused = 0
+    for number in range(60):
+        what, changed = altered_part(genuine, chosen)
+        part.write_bytes(changed)
+        manifest = json.loads(dict(forge.unpack(data))[forge.MANIFEST])
+        manifest["content_parts"][0].update(sha256=hashlib.sha256(changed).hexdigest(), bytes=len(changed))
+        signed = forge.replaced(data, forge.MANIFEST, forge.canonical(manifest))
+        archive.write_bytes(forge.EDITS["sign"](forge.EDITS["reasic"](signed)))
+        done = subprocess.run([BINARY, "verify", archive, part, "--json", "--config", "", "--trust", trust],
+                              capture_output=True, check=False)
+        said = client.ask(archive, False, parts=[str(part)])
+        assert (said["verdict"] == "invalid") == (done.returncode == 1), (number, what, said, done.stdout[:900])
+        refused += done.returncode == 1
+    assert refused > 50
+
+
 def test_flipped_and_missing_bytes(client, tmp_path):  # pylint: disable=redefined-outer-name
     chosen, archive = random.Random(7), tmp_path / "flipped.zip"
     data = forge.base("live.zip")

@@ -9,6 +9,7 @@ import {
   bytesOfBase64, canonical, checkMembers, documentOf, hashes, isHash, isLater, type Document,
 } from "./evidence.js";
 import type { Receipts } from "./given.js";
+import type { Parts } from "./parts.js";
 import {
   contentOf, digestOf, entriesOf, linesOf, LINES_MAX, type Bytes, type Entry,
 } from "./zip.js";
@@ -105,6 +106,7 @@ export class Archive {
   readonly #names: string[];
   readonly #note: Note;
   readonly #receipts: Receipts;
+  readonly #parts: Parts;
   readonly #signal?: AbortSignal;
   readonly #checked = { files: 0, events: 0, segments: 0, timestamps: 0 };
   readonly #objects = new Map<string, string>();
@@ -120,19 +122,20 @@ export class Archive {
   #previousRound?: Round;
 
   private constructor(bytes: Bytes, entries: Entry[], manifest: Document, receipts: Receipts,
-                      note: Note, signal?: AbortSignal) {
+                      parts: Parts, note: Note, signal?: AbortSignal) {
     this.#bytes = bytes;
     this.#names = entries.map(({ name }) => name);
     this.#entries = new Map(entries.map((entry) => [entry.name, entry]));
     this.manifest = manifest;
     this.#receipts = receipts;
+    this.#parts = parts;
     this.#note = note;
     this.#signal = signal;
   }
 
   /** Checks all but certificates. Throws Wrong at the first thing that is not as it should be. */
-  static async check(bytes: Bytes, receipts: Receipts, note: Note, signal?: AbortSignal):
-                     Promise<Certified> {
+  static async check(bytes: Bytes, receipts: Receipts, parts: Parts, note: Note,
+                     signal?: AbortSignal): Promise<Certified> {
     const entries = await entriesOf(bytes);
     require(entries.length >= 8 && entries.length <= ENTRIES_MAX, "archive.entry_count", "",
             "the number of entries is none that an evidence archive has");
@@ -144,7 +147,7 @@ export class Archive {
       "certification_id channel_id config_versions content_parts event_count files first_chain_hash " +
       "frozen_range issued_at last_chain_hash mode previous_chain_hash requested_range service v " +
       "verification_code", "manifest.malformed", "manifest.json", [1, 2, 3]);
-    return new Archive(bytes, entries, manifest, receipts, note, signal).#check();
+    return new Archive(bytes, entries, manifest, receipts, parts, note, signal).#check();
   }
 
   async #check(): Promise<Certified> {
@@ -156,11 +159,13 @@ export class Archive {
     await this.#checkGenesis();
     await this.#checkConfigurations();
     await this.#receipts.read(manifest.channel_id, manifest.mode);
+    await this.#parts.open(manifest);
     this.#chainHash = manifest.previous_chain_hash;
     this.#receipts.compareHash(this.#first - 1, manifest.previous_chain_hash);
     if (manifest.mode === "live") await this.#checkLive();
     else await this.#checkTest();
     this.#checkEnd();
+    await this.#parts.finish();
     return {
       certificationId: manifest.certification_id, channelId: manifest.channel_id, mode: manifest.mode,
       firstSequence: this.#first, lastSequence: this.#last, issuedAt: manifest.issued_at,
@@ -355,7 +360,7 @@ export class Archive {
 
   #sequence = 0;
 
-  #checkEvent(line: Uint8Array): void {
+  async #checkEvent(line: Uint8Array): Promise<void> {
     const { manifest } = this;
     const sequence = (this.#sequence ||= this.#first);
     const where = `event ${sequence}`;
@@ -394,6 +399,7 @@ export class Archive {
     require(sequence !== this.#last || this.#chainHash === manifest.last_chain_hash,
             "chain.last", where, "its chain hash is not that in the manifest");
     this.#receipts.compareEvent(event, this.#chainHash);
+    if (modality === "content") await this.#parts.check(event);
     this.#sequence++;
     this.#checked.events++;
   }
@@ -403,7 +409,7 @@ export class Archive {
                "this is a test archive, without timestamps or probative value");
     const extra = STREAMS.slice(1).flatMap((stream) => this.#filesOf(stream));
     require(!extra.length, "archive.file_superfluous", extra[0], "this file is not allowed here");
-    for await (const line of this.#lines("events")) this.#checkEvent(line);
+    for await (const line of this.#lines("events")) await this.#checkEvent(line);
   }
 
   #checkEnd(): void {
@@ -501,7 +507,7 @@ export class Archive {
       require(!done, isInside ? "segment.events_unread" : "segment.leaves_unread", where,
               `the archive has no event or leaf ${sequence}`);
       if (isInside) {
-        this.#checkEvent(value);
+        await this.#checkEvent(value);
       } else {
         const leaf = documentOf(value, "chain_hash sequence", "leaf.malformed", "leaves");
         require(leaf.sequence === sequence, "leaf.sequence", "leaves", `leaf ${sequence} is not there`);

@@ -49,11 +49,11 @@ export function bytesOfBase64(value: unknown, most: number): Uint8Array | undefi
 const FORMS: Record<string, Check> = {
   authority: isText, bytes: integer(1, 1e9), certification_id: isText, chain: oneOf("live", "test"),
   channel_id: isText, client_ref: sized(1, 255), config_version: integer(1), count: integer(1, 16384),
-  created_at: isTime, declarant: isText, description: orNull(isText), event_count: integer(1),
+  created_at: isTime, declarant: isText, entry: isText, description: orNull(isText), event_count: integer(1),
   event_id: isText, first_sequence: integer(1), from: orNull(isTime), gen_time: isTime, hash: isText,
   hash_alg: oneOf("sha-256", "sha-512"), issued_at: isTime, last_sequence: integer(1),
   max_error_us: integer(0), modality: oneOf("content", "hash_only"), mode: oneOf("live", "test"),
-  name: isText, occurred_at: orNull(isTime), prefix: isText, previous_seal_hash: orNull(isHash),
+  name: isText, number: integer(1, 10_000), occurred_at: orNull(isTime), prefix: isText, previous_seal_hash: orNull(isHash),
   previous_token_hash: orNull(isHash), received_at: isTime, root: isHash, round_id: sized(1, 127),
   sealed_at: isTime, segment_id: isText, seq_from: orNull(integer(1)), seq_to: orNull(integer(1)),
   sequence: integer(1), sha256: isHash, size: integer(0), source: isText, stamp: integer(1),

@@ -12,6 +12,7 @@ import type { Source } from "./files.js";
 import { Receipts, type GivenReceipts } from "./given.js";
 import type { CallOptions } from "./http.js";
 import { rfc3339, type Time } from "./json.js";
+import { Parts } from "./parts.js";
 import { Bytes } from "./zip.js";
 
 export interface ArchiveOptions extends CallOptions {
@@ -72,7 +73,7 @@ const HERE = ["the ZIP's shape and CRCs", "the SHA-256 of every file", "genesis 
   "the values of signatures and timestamps, by the certificates inside"];
 const BY_PROGRAM = ["certificates of the signer and the timestamp authorities, up to the trusted ones",
   "revocation", "attributes of signatures and timestamps", "the list of signers in the archive"];
-const PART_ENTRIES = "the contents of the content parts";
+const PARTS = "content parts";
 const ORDER: VerdictCode[] = ["not_valid", "could_not_check", "signer_not_established",
   "authority_not_established", "existence_only"];
 const FINDINGS_MAX = 1000;
@@ -88,6 +89,7 @@ export async function verifyArchive(archive: Source, options: ArchiveOptions = {
   const note: Note = (code, severity, where, what) =>
     findings.add({ code, severity, where, what, by: "client" });
   const receipts = new Receipts(options.receipts, note);
+  const parts = new Parts(options.parts ?? [], note);
   const bytes = await Bytes.of(archive);
   let certified: Certified | undefined;
   let program: Told = { codes: [], checked: [] };
@@ -96,9 +98,8 @@ export async function verifyArchive(archive: Source, options: ArchiveOptions = {
       note("file.kind_unknown", "unchecked", "", "the file is no evidence archive, which is a ZIP file");
       return concluded(findings, program, receipts, options);
     }
-    certified = await Archive.check(bytes, receipts, note, options.signal);
+    certified = await Archive.check(bytes, receipts, parts, note, options.signal);
     receipts.conclude();
-    await checkParts(certified, options.parts ?? [], note);
     if (!findings.codes.has("not_valid")) {
       program = await askProgram(archive, bytes, certified, options, note);
     }
@@ -107,6 +108,7 @@ export async function verifyArchive(archive: Source, options: ArchiveOptions = {
     note(error.code, "wrong", error.where, error.message);
     certified = undefined;
   } finally {
+    await parts.close();
     await bytes.close();
   }
   return concluded(findings, program, receipts, options, certified);
@@ -116,14 +118,16 @@ function concluded(findings: Findings, program: Told, receipts: Receipts, option
                    certified?: Certified): ArchiveCheck {
   program.findings?.forEach((one) => findings.add(one));
   const code = worstOf([...findings.codes, ...program.codes]);
-  const all = certified?.parts.length ? [...BY_PROGRAM, PART_ENTRIES] : BY_PROGRAM;
+  const isWhole = !findings.warnings.some((one) => one.code === "part.not_given");
+  const here = [...HERE, ...options.receipts ? ["receipts"] : []];
+  if (certified?.parts.length && isWhole) here.push(PARTS);
   return {
     verdict: code === "valid" ? "valid" : code === "not_valid" ? "invalid" : "origin_not_established",
     code, findings: findings.serious, warnings: findings.warnings,
     signaturesBy: program.checked.length ? "program" : certified && "client",
-    checked: { client: certified ? [...HERE, ...options.receipts ? ["receipts"] : []] : [],
-               program: program.checked },
-    notChecked: [...certified ? [] : HERE, ...all.filter((one) => !program.checked.includes(one))],
+    checked: { client: certified ? here : [], program: program.checked },
+    notChecked: [...certified ? [] : here, ...isWhole ? [] : [PARTS],
+                 ...program.checked.length ? [] : BY_PROGRAM],
     archive: certified, receipts: receipts.counts,
   };
 }
@@ -157,28 +161,6 @@ function worstOf(codes: VerdictCode[]): VerdictCode {
   return ORDER.find((one) => codes.includes(one)) ?? (codes.includes("valid") ? "valid" : "could_not_check");
 }
 
-/** Each given part has to be one that the manifest lists. */
-async function checkParts(certified: Certified, paths: readonly string[], note: Note): Promise<void> {
-  const given = new Set<string>();
-  for (const path of paths) {
-    const bytes = await Bytes.of(path);
-    try {
-      const digest = await bytes.sha256();
-      const part = certified.parts.find((one) => one.sha256 === digest && one.bytes === bytes.size);
-      if (part) given.add(part.name);
-      else note("part.not_listed", "wrong", path, "the manifest lists no part with this SHA-256 and size");
-    } finally {
-      await bytes.close();
-    }
-  }
-  for (const { name } of certified.parts) {
-    if (!given.has(name)) {
-      note("part.not_given", "warning", name,
-           "this content part was not given, so its content was not checked");
-    }
-  }
-}
-
 // ---- the program ----
 
 /** What the program told. */
@@ -210,14 +192,13 @@ async function askProgram(archive: Source, bytes: Bytes, certified: Certified, o
     if (options.at !== undefined) words.push("--at", rfc3339(options.at));
     const done = await run(program, words, options.signal);
     if (!done) return none(`there is no program ${program}`);
-    return told(done, certified, (options.parts ?? []).length === certified.parts.length, none);
+    return told(done, certified, none);
   } finally {
     await rm(folder, { force: true, recursive: true });
   }
 }
 
-function told({ status, output }: Done, certified: Certified, isWhole: boolean,
-              none: (why: string) => Told): Told {
+function told({ status, output }: Done, certified: Certified, none: (why: string) => Told): Told {
   let result: any;
   try {
     result = JSON.parse(output);
@@ -239,7 +220,7 @@ function told({ status, output }: Done, certified: Certified, isWhole: boolean,
     severity: ["wrong", "unchecked", "unestablished"].includes(one.severity) ? one.severity : "warning",
   }));
   const known = [...ORDER, "valid" as const].find((one) => one === code) ?? "could_not_check";
-  return { codes: [known], checked: [...BY_PROGRAM, ...isWhole ? [PART_ENTRIES] : []], findings };
+  return { codes: [known], checked: BY_PROGRAM, findings };
 }
 
 async function trustFile(trust: string, folder: string): Promise<string> {

@@ -33,6 +33,15 @@ async function program(status, output, more = "") {
   return { path, words: async () => (await readFile(`${path}.words`, "utf8")).split("\n").slice(0, -1) };
 }
 
+function crc32(text) {
+  let crc = ~0;
+  for (const byte of Buffer.from(text, "latin1")) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? 0xedb88320 ^ (crc >>> 1) : crc >>> 1;
+  }
+  return ~crc >>> 0;
+}
+
 const answer = (code, more = {}) => ({
   valid: code === "valid", verdict: { code }, findings: [], warnings: [],
   files: [{ kind: "archive", sha256: sha256(bytes) }], ...more,
@@ -122,8 +131,8 @@ test("many findings are counted, not kept, and none has more than text", async (
   assert.deepEqual([check.findings.length, check.receipts.given], [1000, 3000]);
   assert.match(check.findings[0].what, /event 1 of \\u\{1b\}\[31mchn\\u\{2028\} \(live\)$/);
   const { path } = await program(0, answer("valid"));
-  const worst = await verifyArchive(LIVE, { program: path, receipts: others, parts: [LIVE] });
-  assert.deepEqual([worst.verdict, worst.findings.length], ["invalid", 1000]);
+  const open = await verifyArchive(LIVE, { program: path, receipts: others });
+  assert.deepEqual([open.verdict, open.findings.length], ["origin_not_established", 1000]);
 });
 
 test("receipts right before and after the range are compared by their chain hash", async () => {
@@ -152,7 +161,7 @@ test("the program's word counts, where it fits", async () => {
   const held = await program(0, answer("valid"), 'cp "$2" $0.zip; cp "$7" $0.pem');
   const of = await verifyArchive(bytes, { program: held.path, trust });
   assert.equal(of.verdict, "valid");
-  assert.ok(of.notChecked.includes("the contents of the content parts"));
+  assert.ok(of.notChecked.includes("content parts"));
   assert.ok(of.warnings.some((one) => one.code === "part.not_given"));
   assert.deepEqual(await readFile(`${held.path}.zip`), bytes);
   assert.equal(await readFile(`${held.path}.pem`, "utf8"), trust);
@@ -196,6 +205,18 @@ test("a part that the manifest does not list is wrong", async () => {
   await writeFile(path, (await readFile(base("part.zip"))).fill(0, 100, 101));
   const check = await verifyArchive(LIVE, { ...alone, parts: [path] });
   assert.deepEqual([check.verdict, check.findings[0].code], ["invalid", "part.not_listed"]);
+  const other = join(folder, "other.zip"); // of another certification, whose archive is not given
+  const { archive } = await verifyArchive(LIVE, alone);
+  const part = await readFile(base("part.zip"));
+  const renamed = part.toString("latin1").replaceAll(archive.certificationId, "CERT-2026-9999999");
+  const head = /\{[^{]*"certification_id".*?\}/.exec(renamed)[0];
+  const [old] = /\{[^{]*"certification_id".*?\}/.exec(part.toString("latin1"));
+  const bytesOf = (value) => Buffer.from(Uint32Array.of(value).buffer).toString("latin1");
+  await writeFile(other, renamed.replaceAll(bytesOf(crc32(old)), bytesOf(crc32(head))), "latin1");
+  const strange = await verifyArchive(LIVE, { ...alone, parts: [other] });
+  assert.deepEqual(codes(strange), ["part.archive_not_given", SIGNATURES]);
+  const given = await verifyArchive(LIVE, { ...alone, parts: [base("part.zip"), base("part.zip")] });
+  assert.ok(given.checked.client.includes("content parts") && !given.warnings.length);
 });
 
 test("a signal ends it, also while the program runs", async () => {
