@@ -78,6 +78,8 @@ TABLE = {
     "renewal_leaves": (1024, (2, 20)),
     "renewal_blocks": (1024, (3, 20)),
     "requeued": (1024, (1, 3)),
+    "sealed_of_notice": (100, (1, 3)),
+    "sealed_notices": (50, (20,)),
     "lost_at_once": (1024, (1, 3)),
     "missing_us": (6 * HOUR, (1 * SECOND, 20 * SECOND)),
     "revocation_cache": (64, (1, 3)),
