@@ -400,10 +400,10 @@ NOTICES = {
              '"UPDATE webhook_deliveries SET status = $6, attempts = $4 + 1, tries = $5 + 1,"'),
             ("""" AND status = 'waiting' AND attempts = $4 AND tries = $5");""",
              """" AND attempts - $4 IN (0, 1) AND tries - $5 IN (0, 1)");"""),
-            ("""	int result = move_delivery(recording, record, counts ? &changes : NULL);
+            ("""	int result = move_delivery(recording, record, counts || gone ? &changes : NULL);
 	if (!result)
 		result = write_attempt(recording, record);
-""", """	int result = move_delivery(recording, record, counts ? &changes : NULL);
+""", """	int result = move_delivery(recording, record, counts || gone ? &changes : NULL);
 	if (!result && (record->http_status || *record->error))
 		result = write_attempt(recording, record);
 """),
@@ -412,7 +412,7 @@ NOTICES = {
     "endpoint-idle": Fault(
         "An endpoint whose recorded deliveries were all acknowledged is taken as having nothing left.",
         {"store/notices/deliveries.c": [
-            ("	bool disabled;\n	int64_t failures;\n", "	bool disabled;\n	bool pending;\n	int64_t failures;\n"),
+            ("	bool disabled;\n	bool receiver_gone;", "	bool disabled;\n	bool pending;\n	bool receiver_gone;"),
             ("""	bool disabled_before = recording->disabled;
 """, """	bool disabled_before = recording->disabled;
 	recording->pending = false;
@@ -421,8 +421,8 @@ NOTICES = {
 """, """		records[i].disabled = false;
 		recording->pending |= !records[i].notice || records[i].end != DELIVERY_DONE;
 """),
-            ("	        recording->now_us, recording->disabled || recording->gone);\n",
-             "	        recording->now_us, recording->disabled || recording->gone || !recording->pending);\n"),
+            ("	        recording->now_us, recording->disabled || recording->gone,\n",
+             "	        recording->now_us, recording->disabled || recording->gone || !recording->pending,\n"),
         ]},
         "each notice is delivered at least once: a notice that is written while the one before it is delivered, and"
         " none after it, or a kill before the next one"),
