@@ -101,7 +101,8 @@ static int write_sealed_of_account(struct db_connection *connection, int64_t acc
 	struct sealed_chain chains[SEALED_SEGMENTS_OF_NOTICE];
 	int64_t left = tuned_up_to("sealed_notices", SEALED_NOTICES_OF_ACCOUNT_MAX), after = 0;
 	size_t count = 1;
-	int result = OK;
+	/* The order of an account's notices depends on its lock, which registrations hold, too. */
+	int result = lock_account(connection, account, error);
 	while (!result && count > 0 && left-- > 0) {
 		result = list_chains(connection, account, round, after, chains, &count, error);
 		if (!result && count > 0) {
@@ -202,7 +203,8 @@ int write_evidence_notices(struct db_connection *connection, int64_t stamp, int6
 		return ERR_NO_MEMORY;
 	int result = list_recorded(connection, stamp, items, &count, error);
 	for (size_t i = 0; i < count && !result; i++)
-		result = write_recorded(connection, &items[i], stamped_at_us, error);
+		result = lock_account(connection, items[i].account, error)
+		             ?: write_recorded(connection, &items[i], stamped_at_us, error);
 	free(items);
 	return result;
 }
