@@ -46,22 +46,59 @@ void arena_free(struct arena *arena)
 	if (!arena)
 		return;
 	free_blocks(arena, arena->newest);
-	arena->newest = NULL;
+	free_blocks(arena, arena->spare);
+	arena->newest = arena->spare = NULL;
 	arena->used = 0;
+}
+
+void arena_keep(struct arena *arena, size_t size)
+{
+	arena->kept_max = size;
+}
+
+/* Keeps the blocks as spare ones while all are within the limit, and frees the others. */
+static void keep_blocks(struct arena *arena, struct arena_block *block)
+{
+	while (block) {
+		struct arena_block *older = block->older;
+		block->older = NULL;
+		if (arena->held > arena->kept_max) {
+			free_blocks(arena, block);
+		} else {
+			block->older = arena->spare;
+			arena->spare = block;
+		}
+		block = older;
+	}
 }
 
 void arena_reset(struct arena *arena)
 {
 	if (arena->newest) {
-		free_blocks(arena, arena->newest->older);
+		keep_blocks(arena, arena->newest->older);
 		arena->newest->older = NULL;
 		arena->newest->used = 0;
 	}
 	arena->used = 0;
 }
 
+/* Returns whether a spare block had the size. */
+static bool use_spare(struct arena *arena, size_t need)
+{
+	struct arena_block *block = arena->spare;
+	if (!block || block->size < need)
+		return false;
+	arena->spare = block->older;
+	block->older = arena->newest;
+	block->used = 0;
+	arena->newest = block;
+	return true;
+}
+
 static bool add_block(struct arena *arena, size_t need)
 {
+	if (use_spare(arena, need))
+		return true;
 	size_t size = arena->newest ? arena->newest->size * 2 : BLOCK_FIRST;
 	if (size > BLOCK_LARGEST)
 		size = BLOCK_LARGEST;

@@ -15,7 +15,9 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *newest;
-	size_t used; /* bytes handed out */
+	struct arena_block *spare; /* kept for the next allocations */
+	size_t kept_max;           /* bytes that arena_reset keeps; at least one block is kept */
+	size_t used;               /* bytes handed out */
 	size_t limit;
 	size_t held;           /* bytes of all blocks, as counted in the budget */
 	struct budget *budget; /* NULL: none */
@@ -27,8 +29,10 @@ void arena_init(struct arena *arena, size_t limit);
 void arena_init_counted(struct arena *arena, size_t limit, struct budget *budget, unsigned kind);
 /* Frees all memory. The arena can be used again with the same limit and budget. NULL-safe. */
 void arena_free(struct arena *arena);
-/* Discards all allocations and keeps one block for reuse. */
+/* Discards all allocations and keeps one block for reuse, or as many as arena_keep allows. */
 void arena_reset(struct arena *arena);
+/* Keeps up to `size` bytes of blocks at each arena_reset, for an arena that is often filled. */
+void arena_keep(struct arena *arena, size_t size);
 /* Returns whether `data` points into the arena. */
 bool arena_has(const struct arena *arena, const void *data) MUST_CHECK;
 /* Returns zeroed memory, or NULL when the limit or the budget is exceeded or memory is

@@ -328,6 +328,7 @@ int store_register_batch(struct store *store, unsigned sequencer, struct registr
 /* ---- memory kept between batches ---- */
 
 #define BATCH_ARENA_MAX ((size_t)256 << 20)
+#define BATCH_ARENA_KEPT ((size_t)4 << 20) /* sufficient for most batches */
 
 int register_open(struct store *store, struct error *error)
 {
@@ -337,6 +338,7 @@ int register_open(struct store *store, struct error *error)
 	int result = store->memories ? OK : ERR_NO_MEMORY;
 	for (unsigned i = 0; i < count && !result; i++) {
 		arena_init(&store->memories[i].arena, BATCH_ARENA_MAX);
+		arena_keep(&store->memories[i].arena, BATCH_ARENA_KEPT);
 		result = store->register_engine->open(store, &store->memories[i], error);
 	}
 	return result;

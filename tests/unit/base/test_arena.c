@@ -52,6 +52,37 @@ TEST_CASE(test_larger_than_a_block)
 	assert_string_equal(small, "small");
 }
 
+/* Kept blocks are used again, and what exceeds the limit is freed. */
+TEST_CASE(test_keep)
+{
+	struct budget budget = {.allowance = 64 << 20};
+	struct arena arena;
+	arena_init_counted(&arena, 64 << 20, &budget, 0);
+	arena_keep(&arena, 2 << 20);
+	for (int round = 0; round < 5; round++) {
+		size_t before = budget.held;
+		for (int i = 0; i < 1200; i++) {
+			char *data = arena_alloc(&arena, 1000);
+			assert_non_null(data);
+			for (int k = 0; k < 1000; k++)
+				assert_int_equal(data[k], 0);
+			memset(data, 'x', 1000);
+			assert_true(arena_has(&arena, data));
+		}
+		assert_true(round == 0 || budget.held == before);
+		arena_reset(&arena);
+		assert_int_equal(arena.used, 0);
+	}
+	for (int i = 0; i < 20000; i++)
+		assert_non_null(arena_alloc(&arena, 1000));
+	assert_non_null(arena_alloc(&arena, 5 << 20)); /* larger than any kept block */
+	assert_true(budget.held > 20 << 20);
+	arena_reset(&arena);
+	assert_true(budget.held < 10 << 20);
+	arena_free(&arena);
+	assert_int_equal(budget.held, 0);
+}
+
 TEST_CASE(test_text)
 {
 	ARENA_AUTO struct arena arena;
