@@ -27,10 +27,11 @@ int event_list_data(struct visit *visit, struct json_writer *data)
 		return OK;
 	/* Passed as a placeholder, because an entered identifier may contain spaces. */
 	visit->places[0] = (struct field){slice_of("channel"), channel};
-	result = ask_source(visit, "event list",
-	                    "channel={channel} mode=?mode status=?status since=?since until=?until "
-	                    "from=?from to=?to client_ref=?client_ref hash=?hash after=?after limit=" ROWS,
-	                    &text, &json);
+	result =
+		ask_source(visit, "event list",
+	               "channel={channel} mode=?mode status=?status since=?since until=?until "
+	               "from=?from to=?to client_ref=?client_ref hash=?hash after=?after limit=" ROWS,
+	               &text, &json);
 	if (result)
 		return result;
 	const struct json *rows = json_member(json, "data");

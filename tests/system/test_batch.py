@@ -79,7 +79,8 @@ def test_digests_of_both_algorithms_and_cases(service):
 
 def test_empty_lines_line_ends_and_a_last_line_without_an_end(service):
     client = service.new_channel().live
-    body = b'\r\n\n{"client_ref": "a", "payload": {}}\r\n   \n\t{"client_ref": "b", "payload": {}}  \n\n{"client_ref": "c", "payload": {}}'
+    body = (b'\r\n\n{"client_ref": "a", "payload": {}}\r\n   \n\t{"client_ref": "b", "payload": {}}  \n\n'
+            b'{"client_ref": "c", "payload": {}}')
     answer = client.post(BATCH, body, headers={"Content-Type": NDJSON + "; charset=utf-8"}).expect(200)
     assert [json.loads(line)["client_ref"] for line in answer.body.splitlines()] == ["a", "b", "c"]
     assert answer.body.endswith(b"}\n")
@@ -88,9 +89,10 @@ def test_empty_lines_line_ends_and_a_last_line_without_an_end(service):
 @pytest.mark.parametrize("array", [False, True])
 def test_an_invalid_item_concerns_itself_alone(service, array):
     client = service.new_channel().live
-    items = [declared("a"), b'{"client_ref": "b", "payload": {"x": 1, "x": 2}}', declared("c"), b"3", b'{"client_ref": "d"}',
-             declared("", x=1), b'{"client_ref": "e", "payload": {}, "more": 1}', declared("f"),
-             declared("g", x="y" * 262144), b'{"client_ref": "h", "payload": {"x": "' + b"z" * 300000 + b'"}}', declared("i"),
+    items = [declared("a"), b'{"client_ref": "b", "payload": {"x": 1, "x": 2}}', declared("c"), b"3",
+             b'{"client_ref": "d"}', declared("", x=1), b'{"client_ref": "e", "payload": {}, "more": 1}', declared("f"),
+             declared("g", x="y" * 262144), b'{"client_ref": "h", "payload": {"x": "' + b"z" * 300000 + b'"}}',
+             declared("i"),
              {"client_ref": "j", "hash": digest_of("j"), "hash_alg": "sha-256"}, b"\xff", declared("k")]
     lines = client.register_batch(items, array)
     assert statuses(lines) == [201, 400, 201, 400, 400, 400, 400, 201, 413, 413, 201, 400, 400, 201]
@@ -115,9 +117,11 @@ def refused(client, body, content_type=NDJSON, status=400, code="validation_erro
 def test_what_is_malformed_as_a_whole_registers_nothing(service):
     client = service.new_channel().live
     one = json.dumps(declared("a")).encode()
-    for text in (b"[" + one, b"[" + one + b",]", b"[," + one + b"]", b"[" + one + b"] 1", one, b"[" + one + b"}", b"{}", b"null"):
+    for text in (b"[" + one, b"[" + one + b",]", b"[," + one + b"]", b"[" + one + b"] 1", one, b"[" + one + b"}", b"{}",
+                 b"null"):
         assert "JSON array" in refused(client, text, "application/json"), text
-    for text, content_type in ((b"", NDJSON), (b" \n\r\n", NDJSON), (b"[]", "application/json"), (b"[ ]", "application/json")):
+    for text, content_type in ((b"", NDJSON), (b" \n\r\n", NDJSON), (b"[]", "application/json"),
+                               (b"[ ]", "application/json")):
         assert "no declaration" in refused(client, text, content_type)
     assert "JSON array" in refused(client, b"", "application/json")
     assert "application/x-ndjson, application/json" in refused(client, one, "text/plain")
@@ -154,8 +158,8 @@ def test_a_batch_has_at_most_8_mib(service):
     refused(other, body + b"\n", NDJSON, 413, "payload_too_large")
     pieces = [body[at:at + 100000] for at in range(0, len(body), 100000)] + [b"\n"]
     with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE) as link:
-        link.sendall(f"POST {BATCH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {other.key}\r\nContent-Type: {NDJSON}\r\n"
-                     "Transfer-Encoding: chunked\r\n\r\n".encode())
+        link.sendall(f"POST {BATCH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {other.key}\r\n"
+                     f"Content-Type: {NDJSON}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         try:
             for piece in pieces:
                 link.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
@@ -194,7 +198,8 @@ def same(service, prepare, items, mode="live"):
             alone.append(answer.json | {"http_status": answer.status})
         outcomes.append(alone)
     for batch, alone in zip(*outcomes):
-        for name in ("http_status", "sequence", "client_ref", "status", "code", "hash", "occurred_at", "config_version"):
+        for name in ("http_status", "sequence", "client_ref", "status", "code", "hash", "occurred_at",
+                     "config_version"):
             if name != "client_ref" or alone["http_status"] < 300:
                 assert batch.get(name) == alone.get(name), (name, batch, alone)
     return outcomes[0]
@@ -226,7 +231,8 @@ def test_outcomes_are_those_of_single_requests(service, seed):
     def prepare(service):
         channel = service.new_channel(credits=credits, unpaid_limit=unpaid)
         if limit:
-            service.admin("limit", "create", "--channel", channel.id, "--period", "month", "--max", str(limit), "--action", "block")
+            service.admin("limit", "create", "--channel", channel.id, "--period", "month", "--max", str(limit),
+                          "--action", "block")
         return channel
 
     same(service, prepare, list(random_items(generator, 120)))
@@ -266,10 +272,12 @@ def test_forced_scenarios(service):
 def test_the_test_quota_ends_within_a_batch(start):
     service = start()
     client = service.new_channel().test
-    sent = [client.register_batch([declared(f"r{n}") for n in range(at, at + ITEMS_MAX)]) for at in range(0, 11000, ITEMS_MAX)]
+    sent = [client.register_batch([declared(f"r{n}") for n in range(at, at + ITEMS_MAX)])
+            for at in range(0, 11000, ITEMS_MAX)]
     lines = [line for batch in sent for line in batch]
     assert statuses(lines) == [201] * 10000 + [429] * 1000
-    assert {line["code"] for line in lines[10000:]} == {"test_quota_exceeded"} and 1 <= lines[-1]["retry_after"] <= 86401
+    assert {line["code"] for line in lines[10000:]} == {"test_quota_exceeded"}
+    assert 1 <= lines[-1]["retry_after"] <= 86401
 
 
 # ---- rate ----
@@ -446,8 +454,8 @@ def test_the_answer_is_a_file_of_receipts(start, tmp_path):
     done = client.certified(seq_from=1, seq_to=20)
     archive = tmp_path / "evidence.zip"
     archive.write_bytes(client.get(done["evidence_url"].split(str(service.port), 1)[1]).expect(200).body)
-    done = subprocess.run([BINARY, "verify", archive, "--trust", service.data / "trust.pem", "--receipt", receipts, "--json"],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run([BINARY, "verify", archive, "--trust", service.data / "trust.pem", "--receipt", receipts,
+                           "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert json.loads(done.stdout)["checked"]["receipts"] == 20
 
@@ -456,7 +464,7 @@ def test_a_refused_batch_costs_no_time_of_others(service):
     """The first lines of a long body are read before the rest arrives."""
     client = service.new_channel().live
     with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE) as link:
-        link.sendall(f"POST {BATCH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.key}\r\nContent-Type: application/json\r\n"
-                     f"Content-Length: {4 * 1024 * 1024}\r\n\r\n".encode() + b"nothing " * 4000)
+        link.sendall(f"POST {BATCH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.key}\r\n"
+                     f"Content-Type: application/json\r\nContent-Length: {4 * 1024 * 1024}\r\n\r\n".encode() + b"nothing " * 4000)
         assert read_answer(link.makefile("rb"), "POST", BATCH).status == 400
     assert sequences(client) == [] and client.register_batch([declared(fresh())])[0]["status"] in REGISTERED

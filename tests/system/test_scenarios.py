@@ -61,7 +61,8 @@ def test_an_unknown_scenario_is_refused(shared, scenario):
 
 
 REFUSALS = {  # of an event, a certification and a reading
-    "temporarily_unavailable": (503, 503, 503), "client_ref_conflict": (409, None, None), "limit_blocked": (422, None, None),
+    "temporarily_unavailable": (503, 503, 503), "client_ref_conflict": (409, None, None),
+    "limit_blocked": (422, None, None),
     "insufficient_balance": (None, 402, None), "certification_slow": (None, None, None),
     "certification_failed": (None, None, None)}
 
@@ -122,8 +123,8 @@ def test_a_slow_certification(channel):
     assert accepted["status"] == "processing"
     done = channel.test.settled(accepted["certification_id"])
     assert done["status"] == "completed"
-    taken = datetime.datetime.fromisoformat(done["completed_at"]) - datetime.datetime.fromisoformat(done["requested_at"])
-    assert taken >= datetime.timedelta(seconds=20)
+    requested, completed = (datetime.datetime.fromisoformat(done[name]) for name in ("requested_at", "completed_at"))
+    assert completed - requested >= datetime.timedelta(seconds=20)
 
 
 @pytest.mark.parametrize("scenario", ["unpaid", "unpaid_limit", "rate_limited", "certification_failed", "nonsense"])

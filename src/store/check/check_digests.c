@@ -6,8 +6,8 @@
 #include "store/check/checking.h"
 #include "store/events/digest_index_internal.h"
 
-#define EVENTS_AT_ONCE 1000000 /* in a read transaction, so that the WAL can be reset between two  \
-	                            */
+/* Events of a read transaction, so that the WAL can be reset between two. */
+#define EVENTS_AT_ONCE 1000000
 
 /* Entries without their order. Both sums agree only for the same entries, as good as certainly. */
 struct sums {

@@ -140,8 +140,8 @@ int store_unstage_block(struct store *store, int64_t round, int64_t number, stru
  * block does not exist. */
 int store_read_block(struct store *store, int64_t round, int64_t number, struct arena *arena,
                      struct slice *ret_roots, int64_t *ret_events, struct error *error) MUST_CHECK;
-/* Writes the round, which seals the staged segments, and the notices about it, durably. Returns ERR_REFUSED when it is not
- * the next round or the staged blocks were changed. */
+/* Writes the round, which seals the staged segments, and the notices about it, durably. Returns
+ * ERR_REFUSED when it is not the next round or the staged blocks were changed. */
 int store_write_round(struct store *store, const struct round_record *round, struct error *error)
 	MUST_CHECK;
 

@@ -7,8 +7,7 @@
 /* Nodes of other versions use these names. */
 static const char *const names[] = {
 	[LEASE_SEALER] = "sealer",   [LEASE_DELIVERER] = "deliverer",     [LEASE_SWEEP] = "sweep",
-	[LEASE_RENEWER] = "renewer", [LEASE_SIGNER_LIST] = "signer_list",
-	[LEASE_DIGESTS] = "digests",
+	[LEASE_RENEWER] = "renewer", [LEASE_SIGNER_LIST] = "signer_list", [LEASE_DIGESTS] = "digests",
 };
 
 int store_take_lease(struct store *store, enum lease_name name, const char *holder, int64_t now_us,

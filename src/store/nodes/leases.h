@@ -13,7 +13,14 @@
 
 #include "store/store.h"
 
-enum lease_name { LEASE_SEALER, LEASE_DELIVERER, LEASE_SWEEP, LEASE_RENEWER, LEASE_SIGNER_LIST, LEASE_DIGESTS };
+enum lease_name {
+	LEASE_SEALER,
+	LEASE_DELIVERER,
+	LEASE_SWEEP,
+	LEASE_RENEWER,
+	LEASE_SIGNER_LIST,
+	LEASE_DIGESTS
+};
 
 /* Takes or renews a lease until now_us + duration_us. *ret_taken is true when the lease was free,
  * had expired or already belonged to `holder`. */
