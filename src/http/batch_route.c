@@ -31,6 +31,8 @@ struct events_batch {
 	struct arena *scratch; /* of the worker that parses a chunk */
 	struct batch_entry *first, **end;
 	size_t count, count_max;
+	size_t large_count;       /* items longer than inline content */
+	int64_t charged;          /* tokens of the rate, with that of guard_check */
 	size_t object_count;      /* items whose content is kept in the content store */
 	_Atomic size_t undecided; /* queued registrations without an outcome */
 	size_t ready_count;
@@ -155,6 +157,7 @@ static int take_item(void *context, struct slice item, struct error *error)
 	*batch->end = entry;
 	batch->end = &entry->next;
 	batch->count++;
+	batch->large_count += !item.data || item.size > EVENT_INLINE_MAX;
 	return parse_item(batch, entry, item, error);
 }
 
@@ -182,6 +185,7 @@ static int begin_batch(struct exchange *exchange, enum batch_format format, stru
 	batch->exchange = exchange;
 	batch->end = &batch->first;
 	batch->count_max = items_max(exchange);
+	batch->charged = 1;
 	arena_init_counted(&batch->arena, BATCH_MEMORY_MAX, budget, MEMORY_BODY);
 	batch_split_begin(&batch->split, format, event_body_limit(exchange->key.modality), take_item,
 	                  batch, budget, MEMORY_BODY);
@@ -207,6 +211,21 @@ static int begin(struct exchange *exchange, struct error *error)
 	return body_refuse_type(exchange, "application/x-ndjson, application/json", error);
 }
 
+/* Charges the rate for the items that were read, whether they are registered or not. A large one,
+ * which may have to be written to the content store by itself, counts as a request. */
+static void charge(struct exchange *exchange)
+{
+	struct events_batch *batch = exchange->batch;
+	int64_t small = (int64_t)(batch->count - batch->large_count);
+	int64_t per_token = exchange->service->settings->rate_batch;
+	if (per_token < 1)
+		per_token = 1;
+	int64_t tokens = (int64_t)batch->large_count + (small + per_token - 1) / per_token;
+	int64_t due = tokens - batch->charged;
+	guard_charge(exchange, due > 0 ? due : 0);
+	batch->charged += due > 0 ? due : 0;
+}
+
 /* Parses the items of the chunk in `body`. On a worker. */
 static int read_chunk(struct exchange *exchange, struct error *error)
 {
@@ -216,6 +235,7 @@ static int read_chunk(struct exchange *exchange, struct error *error)
 	batch->scratch = &scratch;
 	int result = batch_split_feed(&batch->split, buf_slice(&exchange->body), error);
 	batch->scratch = NULL;
+	charge(exchange);
 	return result;
 }
 
@@ -494,6 +514,7 @@ static int take_batch(struct exchange *exchange, struct error *error)
 {
 	struct events_batch *batch = exchange->batch;
 	int result = read_end(exchange, error);
+	charge(exchange);
 	int forced = exchange->forced.refusal;
 	if (!result && (forced == ERR_RATE_LIMITED || forced == ERR_UNAVAILABLE))
 		result = guard_forced_error(exchange, error);
@@ -502,8 +523,6 @@ static int take_batch(struct exchange *exchange, struct error *error)
 	if (!result)
 		result =
 			memory_reserve_answer(exchange, batch->count * (EVENT_RESERVE + LINE_RESERVE), error);
-	if (!result)
-		guard_charge_items(exchange, batch->count);
 	return result;
 }
 

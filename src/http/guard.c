@@ -1,6 +1,7 @@
 #include "http/guard.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netinet/in.h>
 
 #include "base/digest.h"
@@ -288,17 +289,13 @@ static bool rate_by_key(struct exchange *exchange)
 	return exchange->rate.allowed;
 }
 
-void guard_charge_items(struct exchange *exchange, size_t count)
+void guard_charge(struct exchange *exchange, int64_t tokens)
 {
 	struct rate_bucket own, shared;
-	int64_t per_token = exchange->service->settings->rate_batch;
-	if (per_token < 1)
-		per_token = 1;
-	int64_t tokens = ((int64_t)count + per_token - 1) / per_token - 1; /* one is already taken */
+	assert(tokens >= 0);
 	key_buckets(exchange, &own, &shared);
-	exchange->rate =
-		rate_charge_both(exchange->server->limiter, &own, &shared, tokens > 0 ? tokens : 0,
-	                     clock_monotonic_us(), &exchange->rate_is_shared);
+	exchange->rate = rate_charge_both(exchange->server->limiter, &own, &shared, tokens,
+	                                  clock_monotonic_us(), &exchange->rate_is_shared);
 }
 
 /* ---- the key ---- */

@@ -25,9 +25,9 @@ int guard_check_code(struct exchange *exchange, struct error *error) MUST_CHECK;
 /* Counts a wrong code. ERR_RATE_LIMITED: another request used the last remaining attempt meanwhile;
  * the answer must then not reveal that the code was wrong. */
 int guard_count_wrong_code(struct exchange *exchange, struct error *error) MUST_CHECK;
-/* Charges the key's rate for the items of a batch, of which rate.batch cost one token, and updates
- * the state of the rate. The token that guard_check took is the first. Any thread. */
-void guard_charge_items(struct exchange *exchange, size_t count);
+/* Charges tokens to the key's rate, in addition to the one that guard_check took, and updates the
+ * state of the rate. They may exceed the tokens left (rate_charge_both). Any thread. */
+void guard_charge(struct exchange *exchange, int64_t tokens);
 #define GUARD_KEY_LOOKUP 1 /* a key lookup is required: exchange->question */
 /* Checks the request. Returns 0, ERR_* or GUARD_KEY_LOOKUP; sets route, operation, key, rate and
  * parameters. */

@@ -303,6 +303,27 @@ def test_twenty_declarations_count_as_one_request(start):
     assert set(statuses(test.register_batch([declared(f"r{n}") for n in range(ITEMS_MAX)]))) == {201}
 
 
+@pytest.mark.parametrize("last", [b"]", b""])
+def test_large_declarations_and_refused_batches_count_too(start, last):
+    service = start(rate__live=1)
+    client = service.new_channel().live
+    items = [json.dumps(declared(f"r{n}", text="x" * 17000)).encode() for n in range(30)]
+    answer = client.post(BATCH, b"[" + b",".join(items) + last, headers={"Content-Type": "application/json"})
+    assert answer.status == (200 if last else 400)
+    answer = client.send_batch([declared("d")]).expect(429, "rate_limited")
+    assert int(answer.headers["Retry-After"]) > 10  # 26 tokens of 30 are owed, at one a second
+
+
+def test_an_abandoned_body_counts_too(start):
+    service = start(rate__live=1)
+    client = service.new_channel().live
+    line = json.dumps(declared("r", text="x" * 17000)).encode() + b"\n"
+    with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE) as link:
+        link.sendall(f"POST {BATCH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.key}\r\n"
+                     f"Content-Type: {NDJSON}\r\nContent-Length: {BYTES_MAX}\r\n\r\n".encode() + line * 60)
+        eventually(lambda: int(client.get("/v1/channel").headers.get("Retry-After", 0)) > 10, "what was read is charged")
+
+
 def test_the_operator_may_count_each_declaration(start):
     service = start(rate__live=10, rate__batch=1)
     client = service.new_channel().live
