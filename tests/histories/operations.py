@@ -5,6 +5,7 @@ by their place among the events that are known when it runs, so that a script me
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import datetime
 import hashlib
 import http.client
@@ -147,6 +148,38 @@ class Interface(BackupOperations):
 
     def register(self, step, operation):
         self.send(operation, step["key"], Declaration(step["client_ref"], step["content"]))
+
+    def batch(self, step, operation):
+        """Registers several declarations in one request. Each is recorded as a registration of its own."""
+        declarations = [Declaration(one["client_ref"], one["content"]) for one in step["steps"]]
+        body = b"\n".join(declaration.body for declaration in declarations)
+        answer = self.exchange(operation, "POST", "/v1/events/batch", step["key"], body,
+                               {"Content-Type": "application/x-ndjson"})
+        lines = [json.loads(line) for line in answer.splitlines()] if answer and operation.good else []
+        refused = document_of(operation, answer) if answer is not None and not operation.good else None
+        for place, declaration in enumerate(declarations):
+            one = operation if place == 0 else dataclasses.replace(operation, number=self.run.next_number())
+            one.kind = "register"
+            one.arguments = {"key": step["key"], "chain": chain_of(step["key"]), "client_ref": declaration.client_ref,
+                             "identity": declaration.identity(), "form": declaration.spec["form"],
+                             "spec": declaration.spec}
+            one.answer = refused
+            if lines:
+                self.take_line(one, lines[place])
+            if place:
+                self.run.record(one)
+
+    def take_line(self, operation, line):
+        """Makes the answer of a registration of the line of a batch."""
+        operation.status = line.pop("http_status")
+        operation.headers = {"Idempotent-Replayed": "true"} if operation.status == 200 else {}
+        if operation.good:
+            self.run.learn(operation.arguments["chain"], line)
+        else:
+            del line["client_ref"]
+            if wait := line.pop("retry_after"):
+                operation.headers["Retry-After"] = str(wait)
+        operation.answer = line
 
     def at_once(self, step, operation):
         """Takes its steps at the same time, as many clients of one key do: "apart" on different nodes, as when a

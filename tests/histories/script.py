@@ -186,8 +186,9 @@ class Generator(AccountSteps):
         return {"op": "at_once", "apart": True, "steps": [step, dict(step)]}
 
     def crowd(self, _):
-        """Registers several declarations of a chain at the same time, so that they are in one batch: each under a
-        client_ref of its own, or under one that another has, with the same content or another."""
+        """Registers several declarations of a chain at the same time, so that they are in one batch of the service, or
+        in one request: each under a client_ref of its own, or under one that another has, with the same content or
+        another."""
         chain, steps = self.chain(), []
         if self.limited and self.random.random() < 0.4:  # so that a limit is reached in the middle of a batch
             chain = self.random.choice(self.limited[-2:])
@@ -200,6 +201,8 @@ class Generator(AccountSteps):
                 if self.random.random() < 0.5:
                     step["content"] = same["content"]
             steps.append(step)
+        if self.random.random() < 0.5 and all(step["content"]["form"] != "file" for step in steps):
+            return {"op": "batch", "key": steps[0]["key"], "steps": steps}
         return {"op": "at_once", "steps": steps}
 
     def repeat(self, _):

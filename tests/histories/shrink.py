@@ -75,7 +75,7 @@ def without_parts(script, parts):
     for place, steps in enumerate(script["clients"]):
         kept = []
         for step in steps:
-            if step["op"] == "at_once":
+            if step["op"] in ("at_once", "batch"):
                 left = [one for number, one in enumerate(step["steps"]) if (step["id"], number) not in parts]
                 if len(left) < 2:
                     step = {**left[0], "id": step["id"]} if left else None
@@ -145,7 +145,8 @@ PHASES = (
     ("kinds of steps", lambda script: sorted({kind_of(step) for step in steps_of(script)}), without_kinds),
     ("clients", lambda script: [place for place, steps in enumerate(script["clients"]) if steps], without_clients),
     ("steps", lambda script: [step["id"] for step in steps_of(script)], without_steps),
-    ("steps at once", lambda script: [(step["id"], place) for step in steps_of(script) if step["op"] == "at_once"
+    ("steps at once", lambda script: [(step["id"], place) for step in steps_of(script)
+                                      if step["op"] in ("at_once", "batch")
                                       for place in range(len(step["steps"]))], without_parts),
     ("set-up", lambda script: list(range(len(script["setup"]))), without_places("setup")),
     ("faults", lambda script: list(range(len(script["faults"]))), without_places("faults")),
