@@ -59,6 +59,7 @@ static void add_answer(struct buf *page, const struct error_doc *doc, enum langu
 	json_text(&writer, "message", example_message(doc, language, &error));
 	buf_printf(page, "\n\n%d ", error_http_status(doc->error));
 	html_escape(page, buf_slice(&record));
+	page->failed |= record.failed; /* no page is better than a wrong one */
 	buf_add_text(page, ",…}</code></pre>\n");
 }
 
