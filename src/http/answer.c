@@ -186,7 +186,7 @@ static void put_cross_origin(const struct exchange *exchange, struct header_list
 static void collect(struct exchange *exchange, struct header_list *list)
 {
 	const struct answer *answer = &exchange->answer;
-	const struct rate_state *rate = &exchange->rate;
+	const struct rate_state *rate = exchange->is_charged ? &exchange->charged : &exchange->rate;
 	list->count = 0;
 	if (answer->content_type)
 		put(list, "Content-Type", answer->content_type);

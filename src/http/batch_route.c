@@ -11,13 +11,13 @@
 #define BATCH_ITEMS_MAX 1000
 #define BATCH_BODY_MAX ((size_t)8 * 1024 * 1024)
 #define BATCH_MEMORY_MAX ((size_t)32 * 1024 * 1024)
-/* Memory for the outcome of an item: its event with copied texts, and its line of the answer. */
-#define EVENT_RESERVE (sizeof(struct event) + sizeof(struct error) + (size_t)CLIENT_REF_MAX)
-#define LINE_RESERVE ((size_t)1024)
-#define ITEM_RESERVE (sizeof(struct batch_entry) + EVENT_RESERVE + LINE_RESERVE)
+/* Memory for the outcome of an item: its error, if it has one, and its line of the answer. */
+#define OUTCOME_RESERVE (sizeof(struct error) + (size_t)1024)
+#define ITEM_RESERVE (sizeof(struct batch_entry) + OUTCOME_RESERVE)
 
 struct batch_entry {
 	struct pending_registration pending; /* its result is an error if the item was refused */
+	struct event event;                  /* its outcome */
 	char *object;                        /* name of its content in the content store; NULL: none */
 	bool stored;                         /* the object exists, and no committed event names it */
 	struct batch_entry *next;
@@ -37,6 +37,7 @@ struct events_batch {
 	_Atomic size_t undecided; /* queued registrations without an outcome */
 	size_t ready_count;
 	struct pending_registration **ready; /* registrations for the sequencer, in order */
+	struct error rest;                   /* of those that the sequencer did not take */
 };
 
 static struct exchange *exchange_of(struct task *task)
@@ -117,6 +118,7 @@ static int keep_declaration(struct events_batch *batch, struct batch_entry *entr
 	if (result)
 		return no_memory(exchange, error);
 	registration_init(&exchange->key, declaration, canonical->size, &batch->arena, registration);
+	registration->room = &entry->event;
 	if (declaration->modality != MODALITY_CONTENT)
 		return 0;
 	registration->content.size = canonical->size;
@@ -137,8 +139,11 @@ static int parse_item(struct events_batch *batch, struct batch_entry *entry, str
 	int result = item.data ? event_body_parse(item, exchange->key.modality, batch->scratch,
 	                                          &exchange->canonical, &declaration, &refusal)
 	                       : refuse_length(exchange, &refusal);
-	if (!result)
+	if (!result) {
+		bool grows = item.size <= EVENT_INLINE_MAX && exchange->canonical.size > EVENT_INLINE_MAX;
+		batch->large_count += grows && declaration.modality == MODALITY_CONTENT;
 		return keep_declaration(batch, entry, &declaration, error);
+	}
 	arena_reset(batch->scratch);
 	if (result == ERR_NO_MEMORY)
 		return no_memory(exchange, error);
@@ -392,14 +397,15 @@ static void done(struct pending_registration *pending)
 	decide(pending->context, 1);
 }
 
-/* Refuses registrations that the sequencer did not take, and which are certainly not registered. */
-static void refuse_rest(struct events_batch *batch, size_t first, int result,
-                        const struct error *error)
+/* Refuses registrations that the sequencer did not take, and which are certainly not registered.
+ * The sequencer may be using the arena for the others. */
+static void refuse_rest(struct events_batch *batch, size_t first, int result)
 {
 	struct upload_space none = {0};
 	for (size_t i = first; i < batch->ready_count; i++) {
 		struct batch_entry *entry = entry_of(batch->ready[i]);
-		registration_refuse(&entry->pending.registration, result, error);
+		entry->pending.registration.result = result;
+		entry->pending.registration.error = &batch->rest;
 		if (entry->stored)
 			object_discard(batch->exchange->server, entry->object, &none);
 		entry->stored = false;
@@ -415,14 +421,14 @@ static void submit(struct events_batch *batch)
 			batch->ready[ready++] = batch->ready[i];
 	}
 	batch->ready_count = ready;
-	struct error error = {0};
 	/* One more than there are, so that the batch is not completed before this function has ended.
 	 */
 	atomic_store(&batch->undecided, ready + 1);
-	int result =
-		ready ? register_submit_all(batch->exchange->service, batch->ready, ready, &queued, &error)
-			  : 0;
-	refuse_rest(batch, queued, result, &error);
+	int result = 0;
+	if (ready)
+		result = register_submit_all(batch->exchange->service, batch->ready, ready, &queued,
+		                             &batch->rest);
+	refuse_rest(batch, queued, result);
 	decide(batch, ready - queued + 1);
 }
 
@@ -455,13 +461,15 @@ static int store_one(struct events_batch *batch, struct batch_entry *entry, stru
 }
 
 /* Makes the content of large items durable, then queues all. After the first failure the other
- * large items fail too, because the content store is probably unavailable. On a worker. */
+ * large items fail too, because the content store is probably unavailable. If it is so slow that
+ * the request would not be answered in time, the rest is left to the next batch. On a worker. */
 static void store_objects(struct task *task)
 {
 	struct exchange *exchange = exchange_of(task);
 	struct events_batch *batch = exchange->batch;
 	struct error error = {0};
 	int result = 0;
+	int64_t end_us = clock_monotonic_us() + exchange->service->settings->http_deadline / 3;
 	for (size_t i = 0; i < batch->ready_count; i++) {
 		struct batch_entry *entry = entry_of(batch->ready[i]);
 		struct registration *registration = &entry->pending.registration;
@@ -469,6 +477,9 @@ static void store_objects(struct task *task)
 			result = error_set(&error, ERR_REFUSED, MSG_NONE, NULL); /* nothing is registered */
 		else if (registration->content.size <= EVENT_INLINE_MAX)
 			continue;
+		else if (!result && clock_monotonic_us() > end_us)
+			result =
+				error_cause(&error, ERR_UNAVAILABLE, "the content store is too slow for the batch");
 		else if (!result)
 			result = store_one(batch, entry, &error);
 		if (result)
@@ -521,8 +532,7 @@ static int take_batch(struct exchange *exchange, struct error *error)
 	if (!result)
 		result = list_ready(batch, error);
 	if (!result)
-		result =
-			memory_reserve_answer(exchange, batch->count * (EVENT_RESERVE + LINE_RESERVE), error);
+		result = memory_reserve_answer(exchange, batch->count * OUTCOME_RESERVE, error);
 	return result;
 }
 

@@ -139,6 +139,9 @@ struct exchange {
 	struct rate_state rate;
 	uint64_t address_id; /* open operations: salted identifier of the client address */
 	bool rate_is_shared; /* `rate` is that of all keys of the account */
+	/* The state after guard_charge, which belongs to the worker until the exchange is returned. */
+	struct rate_state charged;
+	bool is_charged;
 
 	struct arena arena;
 	/* a JSON body, or the part of a chunked upload that no worker has read yet */

@@ -292,10 +292,12 @@ static bool rate_by_key(struct exchange *exchange)
 void guard_charge(struct exchange *exchange, int64_t tokens)
 {
 	struct rate_bucket own, shared;
+	bool is_shared;
 	assert(tokens >= 0);
 	key_buckets(exchange, &own, &shared);
-	exchange->rate = rate_charge_both(exchange->server->limiter, &own, &shared, tokens,
-	                                  clock_monotonic_us(), &exchange->rate_is_shared);
+	exchange->charged = rate_charge_both(exchange->server->limiter, &own, &shared, tokens,
+	                                     clock_monotonic_us(), &is_shared);
+	exchange->is_charged = true;
 }
 
 /* ---- the key ---- */

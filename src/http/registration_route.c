@@ -245,19 +245,26 @@ void registration_init(const struct key_identity *key, const struct declaration 
 	ret->content_bytes = content ? (int64_t)content_size : -1;
 	ret->result = 0;
 	ret->replayed = false;
+	ret->room = NULL;
 	ret->event = NULL;
 	ret->arena = arena;
 	ret->error = NULL;
 }
 
-static void fill(struct exchange *exchange, const struct declaration *declaration)
+static int fill(struct exchange *exchange, const struct declaration *declaration,
+                struct error *error)
 {
 	size_t size = exchange->upload ? exchange->upload->file_size : exchange->canonical.size;
+	struct registration *registration = &exchange->pending.registration;
 	assert(exchange->key_known);
-	registration_init(&exchange->key, declaration, size, &exchange->arena,
-	                  &exchange->pending.registration);
+	struct event *room = arena_alloc(&exchange->arena, sizeof *room);
+	if (!room)
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	registration_init(&exchange->key, declaration, size, &exchange->arena, registration);
+	registration->room = room;
 	exchange->pending.done = done;
 	exchange->pending.context = exchange;
+	return 0;
 }
 
 /* Completes with an error without a registration. */
@@ -393,9 +400,7 @@ static int admit(struct exchange *exchange, const struct declaration *declaratio
 	int result = guard_forced_error(exchange, error);
 	if (!result)
 		result = memory_reserve_answer(exchange, RECORD_RESERVE, error);
-	if (!result)
-		fill(exchange, declaration);
-	return result;
+	return result ? result : fill(exchange, declaration, error);
 }
 
 /* Prepares the registration from the body for the sequencer. */

@@ -126,6 +126,7 @@ static void exchange_reset(struct exchange *exchange)
 	memset(&exchange->head, 0, sizeof exchange->head);
 	memset(&exchange->answer, 0, sizeof exchange->answer);
 	memset(&exchange->rate, 0, sizeof exchange->rate);
+	exchange->is_charged = false;
 	memset(&exchange->key, 0, sizeof exchange->key);
 	exchange->step = STEP_HEAD;
 	exchange->route = NULL;
@@ -280,7 +281,7 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 	return said;
 }
 
-/* Answers that a test scenario forced are not counted: a client must not raise an operator's
+/* Failures that a test scenario forced are not counted: a client must not raise an operator's
  * alerts. */
 static void count(const struct exchange *exchange, int64_t now_us)
 {
@@ -314,7 +315,8 @@ static void end_request(struct client *client, enum MHD_RequestTerminationCode c
 	int64_t now_us = clock_monotonic_us();
 	if (!answered || exchange->head.framing_broken)
 		client_discard(client);
-	bool forced = exchange->error_code && exchange->error_code == exchange->forced.refusal;
+	bool forced =
+		exchange->answer.status >= 500 && exchange->error_code == exchange->forced.refusal;
 	if (answered && !loop->is_operators && !forced)
 		count(exchange, now_us);
 	if (!loop->is_operators)

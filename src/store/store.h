@@ -134,13 +134,17 @@ struct registration {
 	const char *file_name;          /* of a file, or NULL */
 	int64_t content_bytes;          /* -1: hash-only */
 
+	/* Memory for the output of the caller, who can refuse a request without it; NULL: the store
+	 * takes it from `arena`. */
+	struct event *room;
+
 	/* Output. */
 	int result; /* OK or an ERR_* of the API */
 	bool replayed;
 	bool chain_is_ahead;       /* ERR_CLOCK: of a clock that was accepted */
 	struct error *error;       /* in `arena`, of a result that is not OK; NULL: general message */
 	char original_id[ID_SIZE]; /* ERR_CONFLICT: the event that already has client_ref */
-	struct event *event;       /* in `arena`, when result is OK */
+	struct event *event;       /* when result is OK */
 	struct arena *arena;       /* of the request; receives the output */
 };
 /* Sets the result of a registration that is not executed, with a copy of the error. */

@@ -152,6 +152,38 @@ TEST_CASE_ON(registers_and_survives_reopening, struct fixture *fixture)
 	assert_int_equal(report.chains, 4);
 }
 
+/* It is refused before anything is decided, and the others of the batch are registered. */
+TEST_CASE_ON(one_item_without_memory_fails_alone, struct fixture *fixture)
+{
+	struct arena none;
+	arena_init(&none, 0);
+	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "c"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "a")};
+	items[1].arena = &none;
+	submit(fixture, items, 4, NOW);
+	assert_int_equal(items[1].result, ERR_NO_MEMORY);
+	assert_null(items[1].event);
+	assert_int_equal(items[0].event->sequence, 1);
+	assert_int_equal(items[2].event->sequence, 2);
+	assert_true(items[3].replayed);
+	/* A replay and a conflict need no memory of the request beyond that of the event. */
+	struct event room;
+	struct registration more[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                              item_make(fixture, &fixture->channel, MODE_LIVE, "a")};
+	more[0].arena = more[1].arena = &none;
+	more[0].room = more[1].room = &room;
+	more[1].declaration.hash[31] ^= 1;
+	submit(fixture, more, 2, NOW + 5);
+	assert_ptr_equal(more[0].event, &room);
+	assert_string_equal(room.event_id, items[0].event->event_id);
+	assert_int_equal(more[1].result, ERR_CONFLICT);
+	assert_null(more[1].error);
+	assert_clean(fixture);
+	arena_free(&none);
+}
+
 TEST_CASE_ON(replays_and_conflicts_across_batches, struct fixture *fixture)
 {
 	struct registration first = item_make(fixture, &fixture->channel, MODE_LIVE, "a");

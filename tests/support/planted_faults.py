@@ -143,11 +143,11 @@ REGISTRATION = {
     "receipt": Fault(
         "A receipt has the time of its batch, not the later time of the chain.",
         {"store/events/register.c": [
-            ("""		batch_item_event(item, given->event);
-		return OK;
-""", """		batch_item_event(item, given->event);
-		given->event->received_at_us = batch->clock.now_us;
-		return OK;
+            ("""	batch_item_event(item, given->event);
+	return OK;
+""", """	batch_item_event(item, given->event);
+	given->event->received_at_us = batch->clock.now_us;
+	return OK;
 """),
         ]},
         "a receipt equals the event as read later: after the clock was set back, a range was closed, or another node's"

@@ -464,6 +464,31 @@ def test_unread_answers_are_bounded(start):
     eventually(lambda: held(service) == 0, "all memory was given back")
 
 
+def test_a_full_queue_takes_the_first_ones_and_refuses_the_rest(start):
+    """Again and again, until all are registered; what the service took meanwhile is what it answers."""
+    service = start(environment={"TORTURE_SIZES": "queue=64"})
+    client = service.new_channel(credits=5000).live
+    items, registered = [declared(f"r{n}", n=n) for n in range(ITEMS_MAX)], {}
+    left = items
+    for _ in range(200):
+        answer = client.send_batch(left)
+        lines = [json.loads(line) for line in answer.body.splitlines()] if answer.status == 200 else []
+        assert {line["http_status"] for line in lines} <= {200, 201, 503}
+        for item, line in zip(left, lines):
+            if line["http_status"] < 300:
+                assert line["client_ref"] == item["client_ref"] and line["hash"] == digest_of(
+                    json.dumps(item["payload"], separators=(",", ":")))
+                registered[item["client_ref"]] = line
+        left = [item for item in left if item["client_ref"] not in registered]
+        if not left:
+            break
+    assert not left
+    for event in client.walk("/v1/events", 500):
+        line = receipt_of(registered[event["client_ref"]])
+        assert {**event, "timestamp": 0} == {**line, "timestamp": 0}
+    assert sequences(client) == list(range(1, ITEMS_MAX + 1))
+
+
 # ---- evidence ----
 
 def test_the_answer_is_a_file_of_receipts(start, tmp_path):

@@ -778,7 +778,8 @@ def test_the_walk_through_of_the_readme_works_when_pasted(service, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "completed 1.0" in done.stdout and list(tmp_path.glob("**/*.pdf"))
     assert "origin_not_established []" in done.stdout
-    assert len((tmp_path / "receipts.ndjson").read_text().splitlines()) == 3
+    receipts = (tmp_path / "receipts.ndjson").read_text().splitlines()
+    assert len({json.loads(line)["event_id"] for line in receipts}) > 100  # of a batch, too
 
 
 def test_the_package_says_what_it_needs():

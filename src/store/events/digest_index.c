@@ -104,6 +104,10 @@ static bool take_damage(struct digest_index *index, struct digest_place *ret_pla
 	bool damaged = index->damaged;
 	index->damaged = false;
 	*ret_place = index->damaged_place;
+	if (damaged && ret_place->source == DIGEST_BEFORE) {
+		index->before_done = false; /* its events are added again */
+		index->before_chain = index->before_account = 0;
+	}
 	if (damaged)
 		snprintf(ret->damage, sizeof ret->damage, "%s", index->damage);
 	pthread_mutex_unlock(&index->mutex);

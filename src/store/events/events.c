@@ -9,7 +9,7 @@
 #define BATCH_EVENTS 2000
 /* Events that are looked up by a digest at once, and that are examined for one list. */
 #define DIGESTS_AT_ONCE 128
-#define DIGESTS_EXAMINED 2048
+#define DIGESTS_EXAMINED 256
 
 static int get_channel_of_chain(struct db_connection *connection, int64_t account, int64_t chain,
                                 struct event *ret, struct error *error)

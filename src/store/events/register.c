@@ -123,6 +123,17 @@ static void give_beyond_stored(const struct ledger_account *account,
 	error_set(given->error, ERR_FULL, MSG_REGISTER_STORED_FULL, stored, most, more, NULL);
 }
 
+/* Reads the event of a replay without memory of the request, whose client_ref is the same. */
+static int read_replayed(struct batch *batch, int64_t account, const struct registration *given,
+                         int64_t sequence, struct error *error)
+{
+	int result = store_read_event(batch->connection, account, given->chain, sequence, false,
+	                              batch->arena, given->room, error);
+	given->room->declaration.client_ref = given->declaration.client_ref;
+	given->room->content_object = given->room->file_name = NULL;
+	return result;
+}
+
 static int give_outcome(struct batch *batch, const struct ledger_account *account,
                         struct batch_item *item, struct error *error)
 {
@@ -149,29 +160,35 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		wait_for(given, clock_wait_seconds(batch, request->chain));
 	if (request->result)
 		return OK;
-	if (!given->event) /* a retried batch uses it again */
-		given->event = arena_alloc(given->arena, sizeof *given->event);
-	if (!given->event)
-		return ERR_NO_MEMORY;
-	if (!request->replayed) {
-		batch_item_event(item, given->event);
-		return OK;
-	}
-	return store_read_event(batch->connection, account->account, given->chain, request->original,
-	                        false, given->arena, given->event, error);
+	assert(given->room);
+	given->event = given->room;
+	if (request->replayed)
+		return read_replayed(batch, account->account, given, request->original, error);
+	batch_item_event(item, given->event);
+	return OK;
 }
 
 /* ---- a batch ---- */
 
-/* Items that no longer match the channel's configuration, and items whose client_ref could not be
- * looked up, are refused before the ledger. */
+static bool has_room(struct registration *registration)
+{
+	if (!registration->room)
+		registration->room = arena_alloc(registration->arena, sizeof *registration->room);
+	return registration->room;
+}
+
+/* Items that no longer match the channel's configuration, items whose client_ref could not be
+ * looked up, and items without memory for their event are refused before the ledger. Nothing that
+ * fails for one item alone may follow it, because the batch has items of other clients. */
 static size_t collect_requests(struct account_batch *part, struct ledger_request **requests)
 {
 	size_t count = 0;
 	for (struct batch_item *item = part->first; item; item = item->next) {
 		if (item->request.result)
 			continue;
-		if (item->registration->declaration.modality == item->request.chain->modality)
+		if (!has_room(item->registration))
+			item->request.result = ERR_NO_MEMORY;
+		else if (item->registration->declaration.modality == item->request.chain->modality)
 			requests[count++] = &item->request;
 		else
 			item->request.result = ERR_VALIDATION;

@@ -8,10 +8,10 @@
 #include "db/db.h"
 
 /* Limits of one round or archive timestamp. What exceeds them has no notice. */
-#define SUBSCRIBERS_MAX 10000            /* accounts with notices of a round */
+#define SUBSCRIBERS_MAX 1000             /* accounts with notices of a round */
 #define SEALED_SEGMENTS_OF_NOTICE 100    /* channels in one notice */
 #define SEALED_NOTICES_OF_ACCOUNT_MAX 50 /* notices of one account */
-#define EVIDENCE_NOTICES_MAX 10000       /* certifications of an archive timestamp with a notice */
+#define EVIDENCE_NOTICES_MAX 1000        /* certifications of an archive timestamp with a notice */
 
 /* Writes event.sealed for the channels whose events the round seals. */
 int write_sealed_notices(struct db_connection *connection, int64_t round, int64_t sealed_at_us,

@@ -119,6 +119,8 @@ TEST_CASE(opens_when_nothing_fails_any_more)
 }
 
 static struct registration items[5];
+static struct event rooms[5];
+static struct error errors[5];
 
 /* Registers three new events of two modes, a repetition and a conflict in one batch. */
 static int register_some(void)
@@ -127,6 +129,9 @@ static int register_some(void)
 	struct registration *list[5];
 	for (size_t i = 0; i < 5; i++) {
 		items[i] = make_item(i == 2 ? MODE_TEST : MODE_LIVE, refs[i]);
+		/* Without memory of its own, an item would fail alone or have no message. */
+		items[i].room = &rooms[i];
+		items[i].error = &errors[i];
 		list[i] = &items[i];
 	}
 	items[3].content = slice_of("{\"order\":1}");
