@@ -532,7 +532,7 @@ export class Archive {
       require(!this.#round || this.#round.id !== round.id, "round.repeated", "rounds",
               "a round occurs twice");
       require(!this.#round || !isLater(this.#round.time, round.time), "round.before_previous", round.id,
-              "the round is of before the one before it");
+              "the round is earlier than its predecessor");
       [this.#previousRound, this.#round] = [this.#round, round];
     }
     return this.#round;
