@@ -10,8 +10,8 @@
 #define INTERVAL_US US_PER_SECOND               /* between two checks of the embedded store */
 #define SHARED_INTERVAL_US (10 * US_PER_SECOND) /* and of a server, which reads all chains */
 #define AFTER_FAILURE_US (10 * US_PER_SECOND)
-/* Between two steps the job pauses so many times as long as the step took, so that it never takes
- * more than a quarter of a processor or of the writer. */
+/* Length of the pause after a step, in durations of the step: the job takes at most a quarter of a
+ * processor or of the writer. */
 #define PAUSES 3
 #define LEASE_US (60 * US_PER_SECOND)
 #define LEASE_RENEWED_US (20 * US_PER_SECOND)

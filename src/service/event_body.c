@@ -131,7 +131,7 @@ static int payload_longer(size_t size, struct error *error)
 	return payload_large(english, spanish, error);
 }
 
-/* Parses the text. So many values that the payload is too large end it early. */
+/* Parses the text. Ends early when the number of values shows that the payload is too large. */
 static int parse_json(struct arena *arena, struct slice body, struct json **ret_json,
                       struct error *error)
 {

@@ -142,7 +142,7 @@ def test_a_batch_has_at_most_1000_declarations(service, array):
 
 
 def large_items(total):
-    """Declarations that together have so many bytes, as lines."""
+    """Declarations as lines that have the given number of bytes in total."""
     text = b"\n".join(json.dumps(declared(f"r{n}", x="y" * 200000)).encode() for n in range(total // 200100)) + b"\n"
     last = b'{"client_ref": "last", "payload": {"x": "'
     return text + last + b"y" * (total - len(text) - len(last) - 3) + b'"}}'
@@ -312,6 +312,17 @@ def test_large_declarations_and_refused_batches_count_too(start, last):
     assert answer.status == (200 if last else 400)
     answer = client.send_batch([declared("d")]).expect(429, "rate_limited")
     assert int(answer.headers["Retry-After"]) > 10  # 26 tokens of 30 are owed, at one a second
+
+
+def test_declarations_that_are_large_in_canonical_form_count_as_such(start):
+    service = start(rate__live=1)
+    client = service.new_channel().live
+    numbers = b",".join([b"1e20"] * 3000)  # each has 21 digits in canonical form
+    items = [b'{"client_ref": "r%d", "payload": {"n": [%s]}}' % (n, numbers) for n in range(30)]
+    assert len(items[0]) < INLINE_MAX
+    assert set(statuses(client.register_batch(items))) == {201}
+    answer = client.send_batch([declared("d")]).expect(429, "rate_limited")
+    assert int(answer.headers["Retry-After"]) > 10
 
 
 def test_an_abandoned_body_counts_too(start):

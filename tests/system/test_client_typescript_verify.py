@@ -193,7 +193,7 @@ def test_random_changes_under_the_services_key(client, tmp_path):  # pylint: dis
 
 
 def altered_part(data, chosen):
-    """A content part with a random change in its shape, as whoever has the service's key could issue it."""
+    """A content part with a random change in its shape, signed by the service's key."""
     files = forge.unpack(data)
     lines = [json.loads(line) for line in files[-1][1].splitlines()]
     what = chosen.choice(["index", "content", "name", "drop", "double", "swap", "head", "line", "end", "order", "crc"])

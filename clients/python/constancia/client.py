@@ -250,7 +250,8 @@ class Client:
     def wait(self, certification: Union[Certification, str], *, timeout: float = 600.0,
              progress: Optional[Callable[[Certification], None]] = None) -> Certification:
         """The certification once it is completed. progress: called with each state that is seen, the
-        last of them completed, with a progress of 1. Raises CertificationFailed, or WaitTimeout after so many seconds."""
+        last of them completed, with a progress of 1. Raises CertificationFailed, or WaitTimeout at
+        the end of the time."""
         certification_id = (certification if isinstance(certification, str)
                             else certification.certification_id)
         waiting = Waiting(timeout, progress)

@@ -8,7 +8,7 @@
 #include "store/events/digest_index_internal.h"
 #include "store/transaction.h"
 
-/* So many events are scanned without a look at the index. */
+/* Largest range of events that is scanned without a lookup in the index. */
 #define SCANNED_DIRECTLY 256
 /* Maximum number of events that a lookup scans: some ten milliseconds. */
 #define SCANNED_MAX 65536

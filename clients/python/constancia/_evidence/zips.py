@@ -90,7 +90,7 @@ class Zip:
         require(crc == entry.crc, name, "the CRC")
 
     def read(self, name: str, most: int) -> bytes:
-        """Returns the content of an entry that has so many bytes at most."""
+        """Returns the content of an entry, which is refused above the maximum size."""
         require(name in self.entries, name, "missing")
         require(self.entries[name].size <= most, name, "its size")
         return b"".join(self.pieces(name))
