@@ -17,6 +17,7 @@
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
+#include "store/notices/test_notices.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 #define RUN_INTERVAL_US (10 * US_PER_SECOND)
@@ -61,6 +62,17 @@ static void forget_notices(struct service *service)
 		snprintf(text, sizeof text, "%" PRId64, removed);
 		log_info("notices_deleted", "rows", text);
 	}
+}
+
+static void forget_test_notices(struct service *service)
+{
+	struct error error = {0};
+	int64_t removed = 0;
+	int result = store_forget_test_notices(service->store,
+	                                       store_now_us(service->store) - TEST_NOTICES_KEEP_US,
+	                                       FORGOTTEN_MAX, &removed, &error);
+	if (result)
+		log_warning("test_notices_not_deleted", "cause", error_reason(&error, result));
 }
 
 static void check_balances(struct service *service, const atomic_bool *stopping)
@@ -153,6 +165,7 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 	check_bounds(housekeeping->service);
 	check_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
+	forget_test_notices(housekeeping->service);
 	delete_expired_sessions(housekeeping->service);
 	forget_mails(housekeeping->service);
 	forget_forms(housekeeping->service);

@@ -36,6 +36,7 @@ TABLE = {
     "digests_scanned_directly": (256, (1, 20)),
     "digests_us": (SECOND, (20 * MS,)),
     "digests_failed_us": (10 * SECOND, (20 * MS,)),
+    "test_notices": (1000, (3, 20)),  # kept of a channel (store/notices/test_notices.h)
     # The write-ahead log and the file of the embedded store. `draw` derives the other sizes of the log.
     "log_moved": (LOG_MOVED, (64 * KIB, 512 * KIB, 4 * MIB)),
     "log_piece": (64 * KIB, (1 * KIB, 10_000)),

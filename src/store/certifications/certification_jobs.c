@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "store/certifications/read_certification.h"
 #include "store/nodes/job_claims.h"
+#include "store/notices/test_copy.h"
 #include "store/shards/shard_work.h"
 #include "store/usage/count.h"
 
@@ -154,8 +155,12 @@ static int write_notice(struct db_connection *connection, const struct certifica
 		.type = incident_id ? NOTICE_CERTIFICATION_FAILED : NOTICE_CERTIFICATION_COMPLETED,
 		.data = buf_slice(&data),
 	};
-	return store_write_notices(connection, certification->account, &notice, certification->mode,
-	                           now_us, error);
+	result = store_write_notices(connection, certification->account, &notice, certification->mode,
+	                             now_us, error);
+	if (!result && certification->mode == MODE_TEST)
+		result = copy_test_notice(connection, certification->account, certification->chain, now_us,
+		                          error);
+	return result;
 }
 
 static const char *const kind_texts[] = {"report", "evidence", "part"};
