@@ -34,6 +34,7 @@ struct checked_file;
 struct object_stream;
 struct console_request;
 struct console_answer;
+struct notice_query;
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
 #define EXTRA_HEADERS_MAX 12
@@ -158,6 +159,7 @@ struct exchange {
 	struct upload *upload;           /* file upload in progress */
 	struct events_batch *batch;      /* batch of declarations */
 	struct checked_file *checked;    /* file upload for verification */
+	struct notice_query *notices;    /* request that lists notices, in the arena */
 	struct console_request *console; /* request for a page of the console, in the arena */
 
 	int64_t content_owner; /* account whose content is sent; 0: that of the key, or none */

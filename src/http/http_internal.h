@@ -47,6 +47,8 @@ struct proxies {
 	uint64_t number; /* result of epoch_advance after replacement */
 };
 
+struct listeners;
+
 struct http_server {
 	struct service *service;
 	struct admin *admin; /* used by the console; NULL: no console */
@@ -80,6 +82,7 @@ struct http_server {
 	_Atomic int lookup_count; /* key lookups in progress */
 	struct connection_table *operators_connections;
 	struct loop operators_loop;
+	struct listeners *listeners;
 	struct request_log_state request_log_state;
 	int listen_descriptor;
 	int monitor_descriptor;

@@ -120,6 +120,7 @@ static void exchange_reset(struct exchange *exchange)
 	checked_file_free(exchange->checked);
 	exchange->checked = NULL;
 	exchange->console = NULL;
+	exchange->notices = NULL;
 	answer_drop_object(exchange);
 	reset_memory(exchange);
 	error_clear(&exchange->error);

@@ -11,6 +11,7 @@
 #include "base/epoch.h"
 #include "base/log.h"
 #include "http/http_internal.h"
+#include "http/listeners.h"
 #include "http/listen.h"
 #include "http/request_head.h"
 #include "http/tls_files.h"
@@ -338,7 +339,8 @@ static int start(struct http_server *server, struct error *error)
 	server->uploads = shares_create();
 	server->checks = shares_create();
 	if (!server->limiter || !server->connections || !server->bodies || !server->uploads ||
-	    !server->checks || !start_workers(server) || error_docs_make(server))
+	    !server->checks || !start_workers(server) || !(server->listeners = listeners_start()) ||
+	    error_docs_make(server))
 		return error_cause(error, ERR_NO_MEMORY, "no memory or threads for HTTP");
 	result = listen_on("service.listen", settings->service_listen, "public",
 	                   &server->listen_descriptor, &server->port, error);
@@ -425,6 +427,7 @@ void http_drain(struct http_server *server, int64_t deadline_us)
 {
 	int64_t fresh_until_us = clock_monotonic_us() + DRAIN_FRESH_US;
 	atomic_store(&server->draining, true);
+	listeners_end(server->listeners);
 	acceptor_drain(server->acceptor);
 	for (int64_t now_us = 0; is_busy(server, now_us < fresh_until_us) && now_us < deadline_us;
 	     now_us = clock_monotonic_us())
@@ -437,10 +440,12 @@ void http_stop(struct http_server *server)
 		return;
 	atomic_store(&server->draining, true);
 	acceptor_stop(server->acceptor);
+	listeners_end(server->listeners);
 	for (unsigned i = 0; i < server->loop_count; i++)
 		loop_stop(&server->loops[i]);
 	loop_stop(&server->operators_loop);
 	request_log_flush(server, INT64_MAX);
+	listeners_free(server->listeners);
 	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++)
 		if (lane != LANE_CONTENT)
 			worker_pool_stop(server->workers[lane]);

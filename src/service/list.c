@@ -35,11 +35,16 @@ bool list_is_partial(const struct json *json)
 	return json_member(json, PARTIAL) != NULL;
 }
 
-void list_end_with_cursor(struct json_writer *out, const char *next_cursor)
+void list_end_open(struct json_writer *out, bool more, const char *next_cursor)
 {
-	end(out, next_cursor != NULL);
+	end(out, more);
 	json_text(out, "next_cursor", next_cursor);
 	json_end_object(out);
+}
+
+void list_end_with_cursor(struct json_writer *out, const char *next_cursor)
+{
+	list_end_open(out, next_cursor != NULL, next_cursor);
 }
 
 const struct json *list_read(const struct json *json, bool *ret_more)

@@ -15,6 +15,8 @@ void list_end_partial(struct json_writer *out, bool more, bool partial);
 bool list_is_partial(const struct json *json);
 /* next_cursor NULL: last page. */
 void list_end_with_cursor(struct json_writer *out, const char *next_cursor);
+/* Ends a list that may grow after its last page: the cursor is always present. */
+void list_end_open(struct json_writer *out, bool more, const char *next_cursor);
 /* Returns the array of items, and whether more follow; NULL if `json` is not a list. */
 const struct json *list_read(const struct json *json, bool *ret_more);
 

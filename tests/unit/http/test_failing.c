@@ -215,6 +215,7 @@ static void test_reads(void **state)
 		GET(escaped_path, LIVE, NULL, 200),
 		DIFFERS("GET", "/v1/certifications?limit=1", TEST, NULL, NULL, 200),
 		DIFFERS("GET", certification_path, TEST, NULL, NULL, 200),
+		GET("/v1/notices", TEST, NULL, 200),
 	};
 	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
 		in_turn(&requests[i]);
@@ -269,6 +270,8 @@ static void test_refusals(void **state)
 	         400),
 		POST("/v1/certifications", TEST, JSON, "{\"seq_from\":7,\"seq_to\":8}", 400),
 		POST("/payments/manual/notices", NULL, NULL, "{}", 404),
+		POST("/v1/notices", LIVE, JSON, "{}", 400),
+		POST("/v1/notices", TEST, JSON, "{\"type\":\"balance\"}", 400),
 	};
 	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
 		in_turn(&requests[i]);
@@ -323,6 +326,7 @@ static void test_registrations(void **state)
 	         "\"hash\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
 	         "\"occurred_at\":\"2026-01-31T09:30:00+01:00\"}",
 	         201),
+		POST("/v1/notices", TEST, JSON, "{\"type\":\"balance.exhausted\"}", 201),
 		WITH_FILES("POST", "/v1/events", LIVE, JSON, large_body, 201),
 		WITH_FILES("POST", "/v1/events", LIVE, FORM,
 	               PART("name=\"client_ref\"") "n#\r\n" PART(
