@@ -33,7 +33,8 @@ OPERATIONS = {
     "registerEvents": ["register_many"], "listEvents": ["events_page"],
     "getEvent": ["event"], "getEventContent": ["content"],
     "getEventEvidenceRecord": ["event_evidence_record"], "getChannel": ["channel"],
-    "getBalance": ["balance"], "requestCertification": ["certify"],
+    "getBalance": ["balance"], "listNotices": ["notices_page"], "createNotice": ["create_notice"],
+    "requestCertification": ["certify"],
     "listCertifications": ["certifications_page"], "getCertification": ["certification"],
     "getCertificationEvidenceRecord": ["certification_evidence_record"], "download": ["download"],
     "listSigners": ["signers"], "getSignerList": ["signer_list"], "getDescription": ["description"], "verify": ["verify_digest"],
@@ -235,6 +236,18 @@ def test_a_file_is_found_by_its_content(service, client, hash_channel, tmp_path)
         assert not other.is_on_record(source)
         other.register_digest(fresh(), constancia.digest(source, "sha-512"), algorithm="sha-512")
         assert other.is_on_record(source)
+
+
+def test_notices_of_the_test_mode_are_fetched(service, channel):
+    with connect(service, channel.test_key["key"]) as client:
+        end = client.notices_page()
+        assert end.data == [] and end.next_cursor
+        made = client.create_notice("consumption.limit_reached")
+        page = client.notices_page(cursor=end.next_cursor, wait=1, limit=1)
+        assert page.data == [made] and page.data[0].details.action == "block"
+        assert client.notices_page(cursor=page.next_cursor).data == []
+        with pytest.raises(constancia.InvalidRequest):
+            client.create_notice("balance")
 
 
 def test_lists_go_on_from_page_to_page(client):

@@ -75,6 +75,8 @@ class AsyncClient:
     event_evidence_record = _like(Client.event_evidence_record)
     channel = _like(Client.channel)
     balance = _like(Client.balance)
+    notices_page = _like(Client.notices_page)
+    create_notice = _like(Client.create_notice)
     certify = _like(Client.certify)
     certification = _like(Client.certification)
     certifications_page = _like(Client.certifications_page)

@@ -30,6 +30,7 @@ from .errors import (ApiError, CertificationFailed, ConstanciaError, DigestMisma
                      TooLarge, UnexpectedAnswer, WaitTimeout)
 from .models import (Balance, Certification, Channel, Content, Event, EventWithProof, FileCheck,
                      Page, Signer, Verification, decode)
+from .webhooks import Notice
 
 T = TypeVar("T")
 Progress = Callable[[int, Optional[int]], None]  # bytes so far, and in all where that is known
@@ -206,6 +207,19 @@ class Client:
 
     def balance(self) -> Balance:
         return self._ask(Balance, "GET", "/account/balance")
+
+    # ---- notices of the test mode ----
+
+    def notices_page(self, *, cursor: Optional[str] = None, wait: Optional[int] = None,
+                     limit: Optional[int] = None) -> Page[Notice]:
+        """Returns the notices of the test mode after the cursor, with a test key. If there are none,
+        the service waits up to `wait` seconds for one, or less. Without a cursor the page is empty.
+        `next_cursor` is where the next page begins, also after the last one."""
+        return self._page(Notice, "/notices", {"cursor": cursor, "wait": wait, "limit": limit})
+
+    def create_notice(self, type: str) -> Notice:
+        """Creates a notice with sample data for notices_page, with a test key."""
+        return self._ask(Notice, "POST", "/notices", encoded({"type": type}))
 
     # ---- certifications ----
 

@@ -17,6 +17,7 @@ import {
 } from "./http.js";
 import { faithful, rfc3339, type Time } from "./json.js";
 import { Keeper, receiptOf, type Receipt, type ReceiptSink } from "./receipts.js";
+import type { Notice, NoticeData } from "./webhooks.js";
 import { verifyArchive, type ArchiveCheck, type ArchiveOptions } from "./verify.js";
 
 export const VERSION = "0.1.0";
@@ -253,6 +254,22 @@ export class Client {
 
   async balance(options: CallOptions = {}): Promise<AccountBalance> {
     return this.#ask("GET", "/account/balance", options);
+  }
+
+  // ---- notices of the test mode ----
+
+  /** The notices of the test mode after the cursor, with a test key. If there are none, the service
+   * waits up to `wait` seconds for one, or less. Without a cursor the page is empty. `next_cursor` is
+   * where the next page begins, also after the last one. */
+  async noticesPage(filters: Filters<"listNotices"> = {}, options: CallOptions = {}):
+                    Promise<Page<Notice>> {
+    return this.#ask("GET", "/notices" + query(filters), options);
+  }
+
+  /** A new notice with sample data for noticesPage, with a test key. */
+  async createNotice(type: keyof NoticeData, options: CallOptions = {}): Promise<Notice> {
+    return this.#perform("POST", "/notices", async (answer) => await record(answer) as Notice,
+                         { ...options, body: JSON.stringify({ type }) });
   }
 
   // ---- certifications ----

@@ -161,6 +161,17 @@ test("lists go on from page to page", async () => {
   assert.equal(rest.data.length, 2);
 });
 
+test("notices of the test mode are fetched", async () => {
+  const tests = connect({ key: process.env.CONSTANCIA_TEST_KEY });
+  const end = await tests.noticesPage();
+  assert.deepEqual(end.data, []);
+  const made = await tests.createNotice("event.sealed");
+  const page = await tests.noticesPage({ cursor: end.next_cursor, wait: 1, limit: 1 });
+  assert.deepEqual(page.data, [made]);
+  assert.deepEqual((await tests.noticesPage({ cursor: page.next_cursor })).data, []);
+  await assert.rejects(client.noticesPage(), constancia.InvalidRequest);
+});
+
 test("errors tell what is to be told, and no secret", async () => {
   await assert.rejects(client.register("", {}), (error) =>
     error instanceof constancia.InvalidRequest && error.code === "validation_error"
