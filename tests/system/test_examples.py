@@ -45,7 +45,7 @@ def sealing(start):
 @pytest.mark.parametrize("language", ["curl", "python", "typescript"])
 def test_the_examples_of_every_operation_work(sealing, tmp_path, language):
     content, digests = sealing.new_channel(), sealing.new_channel("hash_only")
-    walked = walk.Walk(language, sealing.public_url, content.live.key, digests.live.key, tmp_path)
+    walked = walk.Walk(language, sealing.public_url, (content.live.key, digests.live.key, content.test.key), tmp_path)
     assert walked.all() > 15
 
 
@@ -93,7 +93,7 @@ def test_what_has_a_meaning_in_the_language_is_sent_as_it_is(tmp_path, language)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     (path, method, item), = examples.operations_of(MINIMAL)
     request, = examples.requests_of(MINIMAL, path, method, item)
-    walked = walk.Walk(language, f"http://127.0.0.1:{server.server_port}", "", "", tmp_path)
+    walked = walk.Walk(language, f"http://127.0.0.1:{server.server_port}", ("", "", ""), tmp_path)
     code, printed, complaint = walked.run(request, "key")
     server.shutdown()
     server.server_close()

@@ -1,7 +1,7 @@
 """Runs the reference's examples of every operation in one language, unchanged from the page, at a
-real service: usage: walk.py LANGUAGE PUBLIC_URL CONTENT_KEY DIGEST_KEY DIRECTORY
+real service: usage: walk.py LANGUAGE PUBLIC_URL CONTENT_KEY DIGEST_KEY TEST_KEY DIRECTORY
 
-The keys are live ones of channels that are empty. What an example needs, such as an identifier, is
+The first two keys are live ones of channels that are empty, and TEST_KEY is a test key. What an example needs, such as an identifier, is
 what an example before it brought.
 """
 import json
@@ -38,9 +38,9 @@ FIRST = ["registerEvent", "registerFile", "requestCertification", "getCertificat
 
 
 class Walk:
-    def __init__(self, language, url, content_key, digest_key, directory):
+    def __init__(self, language, url, keys, directory):
         self.language, self.url, self.directory = language, url, pathlib.Path(directory)
-        self.content_key, self.digest_key = content_key, digest_key
+        self.content_key, self.digest_key, self.test_key = keys  # two live ones, and a test key
         self.document = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text(encoding="utf-8"))
         self.operations = {item[method]["operationId"]: (path, method, item)
                            for path, method, item in examples.operations_of(self.document)}
@@ -82,7 +82,8 @@ class Walk:
         answer = None
         for request in examples.requests_of(self.document, path, method, item, self.values):
             digest = isinstance(request.json, dict) and "hash" in request.json
-            answered = self.succeed(name, request, self.digest_key if digest else self.content_key)
+            live_key = self.digest_key if digest else self.content_key
+            answered = self.succeed(name, request, self.test_key if path == "/notices" else live_key)
             answer = answer if digest else answered
         return answer
 
@@ -135,5 +136,6 @@ class Walk:
 
 
 if __name__ == "__main__":
-    count = Walk(*sys.argv[1:]).all()
-    print(f"{sys.argv[1]}: the examples of {count} operations")
+    chosen, address, *given, folder = sys.argv[1:]
+    count = Walk(chosen, address, given, folder).all()
+    print(f"{chosen}: the examples of {count} operations")
