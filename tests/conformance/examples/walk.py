@@ -1,8 +1,8 @@
 """Runs the reference's examples of every operation in one language, unchanged from the page, at a
 real service: usage: walk.py LANGUAGE PUBLIC_URL CONTENT_KEY DIGEST_KEY TEST_KEY DIRECTORY
 
-The first two keys are live ones of channels that are empty, and TEST_KEY is a test key. What an example needs, such as an identifier, is
-what an example before it brought.
+The first two keys are live ones of channels that are empty, and TEST_KEY is a test key. What an example
+needs, such as an identifier, is what an example before it brought.
 """
 import json
 import os
