@@ -21,6 +21,7 @@
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
 #include "store/notices/webhooks.h"
+#include "store/usage/request_records.h"
 #include "store/usage/totals.h"
 
 #define LEASE_US (60 * US_PER_SECOND)
@@ -280,6 +281,28 @@ static struct certification claim(void)
 	struct certification claimed;
 	IN_TURN(store_claim_certification(sample.store, &claim, &arena, &claimed, &error));
 	return claimed;
+}
+
+/* What was added is deleted, whatever failed before. */
+TEST_CASE(logs_requests)
+{
+	const struct request_record records[] = {
+		{.account = sample.account, .at_us = 1, .number = 1, .represents = 1},
+		{.account = sample.account, .at_us = 2, .number = 2, .represents = 1},
+	};
+	const struct request_filter filter = {
+		.account_id = slice_of(sample.account_id),
+		.channel_id = slice_of(sample.channel_id),
+		.until_us = INT64_MAX,
+	};
+	struct request_view_list list;
+	size_t added;
+	int64_t removed;
+	IN_TURN(store_add_requests(sample.store, records, 2, &added, &error));
+	assert_int_equal(added, 2);
+	IN_TURN(store_list_requests(sample.store, &filter, 10, &arena, &list, &error));
+	IN_TURN(store_forget_requests(sample.store, 3, NULL, &removed, &error));
+	assert_int_equal(sample_number(&sample, "SELECT COUNT(*) FROM requests"), 0);
 }
 
 TEST_CASE(certifies)
