@@ -206,6 +206,7 @@ static void check_numbers(const struct check *check)
 	check_range(check, "rate.account", settings->rate_account, 0, 1000000000);
 	check_range(check, "rate.batch", settings->rate_batch, 1, 1000);
 	check_range(check, "rate.wrong_codes", settings->rate_wrong_codes, 0, 1000000);
+	check_range(check, "requests.per_day", settings->requests_per_day, 0, 1000000);
 	check_range(check, "certification.per_day", settings->certification_per_day, 0, 1000000000);
 	check_range(check, "account.channels", settings->account_channels, 0, 1000000000);
 	check_range(check, "account.acts_per_day", settings->account_acts_per_day, 0, 1000000000);

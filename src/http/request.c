@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "http/http_internal.h"
 #include "http/key_lookup.h"
+#include "http/request_capture.h"
 #include "http/request_head.h"
 
 /* Arena memory that an exchange keeps for the next request. */
@@ -320,9 +321,11 @@ static void end_request(struct client *client, enum MHD_RequestTerminationCode c
 		exchange->answer.status >= 500 && exchange->error_code == exchange->forced.refusal;
 	if (answered && !loop->is_operators && !forced)
 		count(exchange, now_us);
-	if (!loop->is_operators)
-		request_log_end(exchange, answered, client_is_cut(client) || !whole,
-		                now_us - exchange->started_us);
+	if (!loop->is_operators) {
+		bool cut = client_is_cut(client) || !whole;
+		request_log_end(exchange, answered, cut, now_us - exchange->started_us);
+		request_capture(exchange, answered, cut, now_us);
+	}
 	client_end_request(client, now_us);
 	count_finished(exchange);
 	loop->has_pending_work = true; /* a pipelined request may follow */
@@ -371,6 +374,8 @@ static struct exchange *successor(const struct exchange *exchange)
 	fresh->address = exchange->address;
 	char *path = arena_copy(&fresh->arena, exchange->path.data, exchange->path.size);
 	fresh->path = slice_make(path ? path : "", path ? exchange->path.size : 0);
+	char *query = arena_copy(&fresh->arena, exchange->query.data, exchange->query.size);
+	fresh->query = slice_make(query ? query : "", query ? exchange->query.size : 0);
 	fresh->route = exchange->route;
 	fresh->operation = exchange->operation;
 	fresh->head = exchange->head;

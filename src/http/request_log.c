@@ -136,10 +136,10 @@ static void put_connection_address(const struct http_server *server,
 		put_socket_address(server, info->client_addr, entry);
 }
 
-static int64_t bytes_out(const struct entry *entry)
+int64_t request_log_bytes_out(const struct exchange *exchange)
 {
-	const struct answer *answer = &entry->exchange->answer;
-	const char *method = entry->exchange->method;
+	const struct answer *answer = &exchange->answer;
+	const char *method = exchange->method;
 	if (answer->status == 304 || (method && strcmp(method, "HEAD") == 0))
 		return 0;
 	return (int64_t)(answer->size ? answer->size : answer->body.size);
@@ -164,7 +164,7 @@ static void fill_request(struct json_writer *writer, const void *context)
 	json_text(writer, "channel_id", key ? key->channel_id : NULL);
 	json_integer(writer, "duration_us", entry->duration_us);
 	json_integer(writer, "bytes_in", (int64_t)exchange->body_seen);
-	json_integer(writer, "bytes_out", entry->status ? bytes_out(entry) : 0);
+	json_integer(writer, "bytes_out", entry->status ? request_log_bytes_out(exchange) : 0);
 	if (*entry->address)
 		json_text(writer, "client", entry->address);
 	if (*exchange->incident_id)
@@ -179,6 +179,13 @@ static int library_status(const struct exchange *exchange)
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_HTTP_STATUS);
 	return info ? (int)info->http_status : 0;
+}
+
+int request_log_status(const struct exchange *exchange, bool answered)
+{
+	return answered                    ? exchange->answer.status
+	       : exchange->client->is_late ? STATUS_TOO_SLOW
+	                                   : library_status(exchange);
 }
 
 static void fill_refused(struct json_writer *writer, const void *context)
@@ -244,9 +251,7 @@ void request_log_end(const struct exchange *exchange, bool answered, bool cut, i
 	if (which == REQUESTS_NONE)
 		return;
 	struct entry entry = {.exchange = exchange, .cut = cut, .duration_us = duration_us};
-	entry.status = answered                    ? exchange->answer.status
-	               : exchange->client->is_late ? STATUS_TOO_SLOW
-	                                           : library_status(exchange);
+	entry.status = request_log_status(exchange, answered);
 	if (which == REQUESTS_ERRORS && entry.status && entry.status < 400 && !cut)
 		return;
 	if (exchange->address.ss_family != AF_UNSPEC)

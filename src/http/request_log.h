@@ -50,6 +50,9 @@ void request_log_head(struct exchange *exchange, const char *method);
  * further ones are counted. `answered`: the service produced the answer; `cut`: the client did not
  * read all of it, or timed out. */
 void request_log_end(const struct exchange *exchange, bool answered, bool cut, int64_t duration_us);
+/* Return the status of an ended request, 0 for no answer, and the size of its answer's body. */
+int request_log_status(const struct exchange *exchange, bool answered);
+int64_t request_log_bytes_out(const struct exchange *exchange);
 /* Counts a connection that was refused with `status` before any request was read. Any client can
  * cause this at any rate, so at most one line per second reports the count. Any thread. */
 void request_log_refused(struct http_server *server, const struct sockaddr *address, int status);

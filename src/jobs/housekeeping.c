@@ -18,6 +18,7 @@
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
 #include "store/notices/test_notices.h"
+#include "store/usage/request_records.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 #define RUN_INTERVAL_US (10 * US_PER_SECOND)
@@ -133,6 +134,17 @@ static void forget_idempotency_keys(struct service *service)
 		log_warning("idempotency_keys_not_deleted", "cause", error_reason(&error, result));
 }
 
+static void forget_requests(struct service *service, const atomic_bool *stopping)
+{
+	struct error error = {0};
+	int64_t removed = 0;
+	int result =
+		store_forget_requests(service->store, store_now_us(service->store) - REQUESTS_KEEP_US,
+	                          stopping, &removed, &error);
+	if (result)
+		log_warning("requests_not_deleted", "cause", error_reason(&error, result));
+}
+
 static void sweep(struct housekeeping *housekeeping, const atomic_bool *stopping)
 {
 	struct renewed_lease lease = {
@@ -170,6 +182,7 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 	forget_mails(housekeeping->service);
 	forget_forms(housekeeping->service);
 	forget_idempotency_keys(housekeeping->service);
+	forget_requests(housekeeping->service, stopping);
 	sweep(housekeeping, stopping); /* last, because it takes longest */
 }
 

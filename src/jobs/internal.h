@@ -95,6 +95,13 @@ struct validation_logger {
 void validation_log_levels(struct validation_logger *level_logger, struct service *service,
                            const atomic_bool *stopping);
 
+/* ---- request_logger.c ---- */
+struct request_logger {
+	struct service *service;
+	bool failing; /* the last rows were not written */
+};
+job_thread_run_function request_logger_run;
+
 /* ---- index_repairer.c: its context is the service ---- */
 job_thread_run_function index_repairer_run;
 

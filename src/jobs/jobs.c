@@ -33,6 +33,7 @@ struct jobs {
 	struct watcher watcher;
 	struct mailer mailer;
 	struct housekeeping housekeeping;
+	struct request_logger request_logger;
 	struct job_thread *sealer_thread;
 	struct job_thread *issuer_threads[ISSUER_COUNT];
 	struct job_thread *topup_threads[TOPUP_COUNT];
@@ -43,6 +44,7 @@ struct jobs {
 	struct job_thread *housekeeping_thread;
 	struct job_thread *watch_components_thread;
 	struct job_thread *key_uses_thread;
+	struct job_thread *request_logger_thread;
 	struct job_thread *index_repairer_thread;
 	struct job_thread *digest_indexer_thread;
 	struct job_thread *clock_thread;
@@ -181,6 +183,9 @@ static int start_threads(struct jobs *jobs, struct error *error)
 	if (!result)
 		result = job_thread_start("key-uses", write_key_uses, jobs, &jobs->key_uses_thread, error);
 	if (!result)
+		result = job_thread_start("request-log", request_logger_run, &jobs->request_logger,
+		                          &jobs->request_logger_thread, error);
+	if (!result)
 		result = job_thread_start("mender", index_repairer_run, jobs->service,
 		                          &jobs->index_repairer_thread, error);
 	if (!result)
@@ -199,6 +204,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 		return ERR_NO_MEMORY;
 	jobs->service = service;
 	jobs->housekeeping.service = service;
+	jobs->request_logger.service = service;
 	char node[HOLDER_SIZE];
 	char directory[3800];
 	name_node(service->settings, node);
@@ -240,6 +246,7 @@ static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *threa
 	call(jobs->clock_thread);
 	call(jobs->watch_components_thread);
 	call(jobs->key_uses_thread);
+	call(jobs->request_logger_thread);
 	call(jobs->index_repairer_thread);
 	call(jobs->digest_indexer_thread);
 	call(jobs->housekeeping_thread);
@@ -263,6 +270,7 @@ void jobs_stop(struct jobs *jobs)
 	watcher_stop(&jobs->watcher);
 	each_thread(jobs, job_thread_join); /* all threads first, because they wake each other */
 	(void)write_key_uses(jobs, NULL);
+	(void)request_logger_run(&jobs->request_logger, NULL);
 	jobs->service->wake = NULL;
 	jobs->service->wake_context = NULL;
 	each_thread(jobs, job_thread_free);

@@ -12,6 +12,7 @@
 #include "service/read_only.h"
 #include "service/registrar.h"
 #include "service/registration_clock.h"
+#include "service/request_sampler.h"
 #include "service/watch.h"
 
 #define TRIES_BUCKETS 4096
@@ -69,8 +70,9 @@ int service_open(const struct settings *settings, bool create, struct service *r
 	if (!result) {
 		service->keys = key_cache_make();
 		service->key_uses = key_uses_make();
+		service->requests = request_sampler_make();
 		service->tries = rate_limiter_create(TRIES_BUCKETS);
-		result = service->keys && service->key_uses && service->tries
+		result = service->keys && service->key_uses && service->requests && service->tries
 		             ? registrar_start(service, &service->registrar, error)
 		             : ERR_NO_MEMORY;
 	}
@@ -84,6 +86,7 @@ void service_close(struct service *service)
 	registrar_stop(service->registrar);
 	key_cache_free(service->keys);
 	key_uses_free(service->key_uses);
+	request_sampler_free(service->requests);
 	rate_limiter_free(service->tries);
 	payment_provider_close(service->payments);
 	content_close(service->content);
@@ -93,6 +96,7 @@ void service_close(struct service *service)
 	service->registrar = NULL;
 	service->keys = NULL;
 	service->key_uses = NULL;
+	service->requests = NULL;
 	service->tries = NULL;
 	service->payments = NULL;
 	service->content = NULL;

@@ -14,6 +14,7 @@
 struct registrar;
 struct key_cache;
 struct key_uses;
+struct request_sampler;
 struct rate_limiter;
 struct signer;
 struct authorities;
@@ -92,6 +93,7 @@ struct service {
 	struct registrar *registrar;
 	struct key_cache *keys;
 	struct key_uses *key_uses;
+	struct request_sampler *requests;     /* rows of the request log that a job writes */
 	struct rate_limiter *tries;           /* of event_try, one bucket per account */
 	char installation[INSTALLATION_SIZE]; /* owner of the content store */
 	struct sha256 cursor_secret;          /* MAC key of list cursors */

@@ -109,6 +109,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	settings->http_deadline = 10 * US_PER_SECOND;
 	settings->rate_live = 1000;
 	settings->rate_test = 1000;
+	settings->requests_per_day = 1000;
 	settings->seal_interval = 60 * US_PER_SECOND;
 	settings->certification_link_lifetime = 7 * US_PER_DAY;
 	settings->webhook_schedule = "1m";
