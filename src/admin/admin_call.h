@@ -157,6 +157,7 @@ extern const struct admin_operation admin_event_operations[];
 extern const struct admin_operation admin_certify_operations[];
 extern const struct admin_operation admin_evidence_operations[];
 extern const struct admin_operation admin_signer_operations[];
+extern const struct admin_operation admin_request_operations[];
 extern const struct admin_operation admin_usage_operations[];
 extern const struct admin_operation admin_totals_operations[];
 extern const struct admin_operation admin_overview_operations[];

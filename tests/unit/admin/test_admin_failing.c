@@ -42,6 +42,7 @@ static const struct step steps[] = {
 	{"webhook replay", "{\"notice\":\"$N\",\"endpoint\":\"$W\"}", NULL},
 	{"notice list", "{\"account\":\"$A\",\"status\":\"waiting\"}", NULL},
 	{"notice show", "{\"notice\":\"$N\"}", NULL},
+	{"request list", "{\"account\":\"$A\",\"status\":\"4xx\"}", NULL},
 	{"webhook replay", "{\"endpoint\":\"$W\",\"missed\":true}", NULL},
 	{"webhook delete", "{\"endpoint\":\"$W\"}", NULL},
 	{"threshold delete", "{\"threshold\":\"$T\"}", NULL},

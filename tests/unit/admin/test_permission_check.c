@@ -300,9 +300,9 @@ static bool has_parameter(const struct admin_operation *operation, const char *n
 }
 
 /* Lists whose `after` is the position of a row and names no object. */
-static bool lists_totals(const char *operation)
+static bool lists_positions(const char *operation)
 {
-	static const char *const names[] = {"usage", "credits history"};
+	static const char *const names[] = {"usage", "credits history", "request list"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(operation, names[i]) == 0)
 			return true;
@@ -327,7 +327,7 @@ TEST_CASE_WITH(each_identifier_has_a_kind, NULL, NULL)
 				(void)kind_number(kind);
 			bool names_one = parameter->kind == ADMIN_ID && strcmp(parameter->name, "account") != 0;
 			bool marks_a_row =
-				strcmp(parameter->name, "after") == 0 && lists_totals(operation->name);
+				strcmp(parameter->name, "after") == 0 && lists_positions(operation->name);
 			if (given && names_one && !*kind && !marks_a_row)
 				assert_true(permission->how & (PERMISSION_SELF_ONLY | PERMISSION_OWN_USER));
 			if (permission->roles && parameter->required)
