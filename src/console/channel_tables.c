@@ -2,6 +2,7 @@
 #include "pages_made.h"
 #include "console/channel_pages.h"
 #include "console/event_pages.h"
+#include "console/request_pages.h"
 #include "console/try_page.h"
 #include "console/webhook_pages.h"
 
@@ -23,6 +24,13 @@ const struct console_page work_pages[] = {
 	{.path = "/events/{event}/content", .section = "events", .leads = event_content},
 	{.path = "/events/{event}/record", .section = "events", .leads = event_record_file},
 	{.path = "/events/{event}/evidence-record", .section = "events", .leads = event_evidence},
+	{.path = "/requests",
+     .template = &page_requests,
+     .section = "requests",
+     .sources = (const struct console_source[]){{"keys", "key list", "limit=1000", NULL},
+                                                ALL_CHANNELS,
+                                                {0}},
+     .more = request_list_data},
 	{.path = "/try",
      .template = &page_try,
      .section = "try",

@@ -13,12 +13,13 @@ from mail_server import MailServer
 WORDS = {
     "en": {"enter": "Open the console", "overview": "Overview", "users": "Users", "sessions": "Sessions",
            "acts": "Audit log", "channels": "Channels", "keys": "Keys", "limits": "Limits",
-           "webhooks": "Webhooks", "opened": "The channel is open", "sealed": "A new version",
+           "webhooks": "Webhooks", "requests": "Requests", "opened": "The channel is open", "sealed": "A new version",
            "once": "shown only once",
            "done": "The user was invited.", "out": "You are signed out."},
     "es": {"enter": "Abrir la consola", "overview": "Resumen", "users": "Usuarios", "sessions": "Sesiones",
            "acts": "Registro de auditoría", "channels": "Canales", "keys": "Claves", "limits": "Límites",
-           "webhooks": "Webhooks", "opened": "El canal está abierto", "sealed": "una nueva versión",
+           "webhooks": "Webhooks", "requests": "Peticiones",
+           "opened": "El canal está abierto", "sealed": "una nueva versión",
            "once": "una sola vez", "done": "Se ha invitado al usuario.", "out": "Ha cerrado la sesión."},
 }
 
@@ -109,7 +110,7 @@ def test_every_page_is_walked_and_used(service, browse, language, script):
     assert ("1.234.567" if language == "es" else "1,234,567") in browser.text("dl.figures")
     assert "Señas & <b>Co</b>" in browser.text("header")
     for page in ("channels", "keys", "limits", "webhooks", "users", "sessions", "acts", "money", "usage",
-                 "certifications", "account", "passkeys", "try"):
+                 "certifications", "account", "passkeys", "requests", "try"):
         browser.click(f"nav a[href='/console/{page}']")
         browser.expect("h1", words[page])
         assert browser.text("nav [aria-current=page]") == words[page]
@@ -173,7 +174,8 @@ def test_a_page_obeys_its_policy_and_the_keyboard(service, browse):
     channel = service.new_channel(account_id=account)
     endpoint = service.admin("webhook", "create", "--account", account, "--url", "http://127.0.0.1:9/browser")
     service.secrets.add(endpoint["secret"])
-    work = ("try", "channels", "keys", "limits", "webhooks", f"channels/{channel.id}", f"webhooks/{endpoint['endpoint_id']}")
+    work = ("try", "channels", "keys", "limits", "webhooks", "requests", f"channels/{channel.id}",
+            f"webhooks/{endpoint['endpoint_id']}")
     channel.close()
     for page in ("", "users", "sessions", "acts", "account", "passkeys", "again", "nothing", *work, *money):
         browser.open(f"{service.public_url}/console/{page}")

@@ -11,6 +11,7 @@ import pytest
 
 import stores  # finds tests/support
 import timestamp_authority
+from client import eventually
 from test_console_browser import MONEY, WORDS, spend
 
 TAB, ENTER, DOWN = "\ue004", "\ue007", "\ue015"
@@ -182,13 +183,16 @@ def test_no_page_is_wider_than_a_phone(service, browse, language):
     come_in(service, browser, account, language)
     channel = service.new_channel(account_id=account)
     event = channel.test.register({"reference": "R" * 80}, "r" * 200).expect(201).json["event_id"]
+    asked = channel.test.get(f"/v1/events/{'x' * 300}?limit={'1' * 400}").headers["X-Request-Id"]
     channel.close()
+    eventually(lambda: service.admin("request", "list", "--account", account, "--request", asked)["data"],
+               "the request is logged")
     endpoint = service.admin("webhook", "create", "--account", account, "--url",
                              f"http://127.0.0.1:9/{'long' * 100}")
     service.secrets.add(endpoint["secret"])
     pages = (*MONEY, spend(service, account), "", "users", "sessions", "acts", "account", "passkeys", "again", "nothing",
-             "try", "channels", "keys", "limits", "webhooks", "events", f"events/{event}", f"channels/{channel.id}",
-             f"webhooks/{endpoint['endpoint_id']}", "certifications/new")
+             "try", "channels", "keys", "limits", "webhooks", "events", f"events/{event}", "requests",
+             f"channels/{channel.id}", f"webhooks/{endpoint['endpoint_id']}", "certifications/new")
     browser.emulate(390, "light", 844)
     for page in pages:
         browser.open(f"{service.public_url}/console/{page}")
