@@ -1,0 +1,3 @@
+module constancia.example/constancia
+
+go 1.19
