@@ -120,3 +120,96 @@ def test_a_notice_of_the_service(start, built, tmp_path):
     notice.write_text(json.dumps({"secret": endpoint["secret"], "headers": dict(delivery.headers),
                                   "body": delivery.body.decode()}), encoding="utf-8")
     assert run_tests(built, "^TestANoticeOfTheService", CONSTANCIA_NOTICE=str(notice)) == ["TestANoticeOfTheServiceIsGood"]
+
+
+# ---- the module ----
+
+REPLACE = f"-replace=constancia.example/constancia={CLIENT}"
+IMPORTS = ("context", "errors", "fmt", "net/http", "os")
+
+
+def program_of(built, folder, name, text, *edits, **environment):
+    """Compiles a program of the module's user, as the README has it."""
+    folder.mkdir()
+    (folder / "main.go").write_text(text, encoding="utf-8")
+    run_go(built, "mod", "init", "shop.example/shop", cwd=folder)
+    run_go(built, "mod", "edit", "-require=constancia.example/constancia@v0.1.0", *edits, cwd=folder)
+    run_go(built, "vet", ".", cwd=folder, **environment)
+    run_go(built, "build", "-o", folder / name, cwd=folder, **environment)
+    return folder / name
+
+
+def imported(text):
+    used = [one for one in IMPORTS if re.search(rf"\b{one.rpartition('/')[2]}\.", text)]
+    return "".join(f'import "{one}"\n' for one in [*used, "constancia.example/constancia"])
+
+
+def test_the_programs_of_the_readme_work_when_pasted(start, built, tmp_path):
+    service = start(seal__interval="200ms")
+    first, *others = re.findall(r"```go\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    lines = first.split("func run(")[1].split("\n}\n")[0].splitlines()
+    assert len(lines) <= 36, "registering, certifying, saving and verifying are a short program"
+    (tmp_path / "contract.txt").write_text("I declare.\n")
+    (tmp_path / "roots.pem").write_bytes((service.data / "trust.pem").read_bytes())
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "constancia").symlink_to(BINARY)
+    environment = {**os.environ, "CONSTANCIA_URL": f"{service.public_url}/v1", "PATH": str(tmp_path / "bin"),
+                   "CONSTANCIA_KEY": service.new_channel().live_key["key"]}
+
+    def run(program):
+        done = subprocess.run([program, "1001"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+                              check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    assert run(program_of(built, tmp_path / "walk", "walk", first, REPLACE)) == "valid 2 [] []\n"
+    assert list((tmp_path / "certification").glob("*.pdf"))
+    body = "\n".join(others) + """
+func main() {
+	client, err := constancia.New(constancia.Options{URL: os.Getenv("CONSTANCIA_URL"), Key: os.Getenv("CONSTANCIA_KEY")})
+	ctx := context.Background()
+	for _, one := range []func() error{
+		func() error { return err }, func() error { return many(ctx, client, "1") }, func() error { return look(ctx, client) },
+		func() error { return list(ctx, client) }, func() error { return declare(ctx, client, "order-1001") },
+	} {
+		if err := one(); err != nil {
+			panic(err)
+		}
+	}
+	http.HandleFunc("/hook", receive)
+}
+"""
+    said = run(program_of(built, tmp_path / "more", "more", "package main\n" + imported(body) + body, REPLACE))
+    assert "on record since 20" in said and "\n102 reading-1-99\n" in said and "it stands for evt_" in said
+
+
+def test_the_module_says_what_it_needs():
+    assert (CLIENT / "go.mod").read_text(encoding="utf-8") == "module constancia.example/constancia\n\ngo 1.19\n"
+    assert (CLIENT / "CHANGELOG.md").exists() and not (CLIENT / "go.sum").exists()
+    assert (CLIENT / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_package_is_the_same_each_time_and_is_taken_by_a_proxy(built, tmp_path):
+    """Go checks the shape of a module's zip where it takes one from a proxy, which may be a folder."""
+    for name in ("first", "second"):
+        subprocess.run([ROOT / "scripts" / "client-packages", CLIENT.parent, tmp_path / name, "go"], check=True,
+                       env={**os.environ, "SOURCE_DATE_EPOCH": "0"})
+    (bill, package) = sorted((tmp_path / "first").iterdir())
+    for one in (bill, package):
+        assert one.read_bytes() == (tmp_path / "second" / one.name).read_bytes()
+    assert json.loads(bill.read_text())["metadata"]["component"]["purl"] == "pkg:golang/constancia.example/constancia@v0.1.0"
+    place = tmp_path / "proxy" / "constancia.example" / "constancia" / "@v"
+    place.mkdir(parents=True)
+    (place / "v0.1.0.zip").write_bytes(package.read_bytes())
+    (place / "v0.1.0.mod").write_bytes((CLIENT / "go.mod").read_bytes())
+    (place / "v0.1.0.info").write_text('{"Version": "v0.1.0"}')
+    text = """package main
+
+import "constancia.example/constancia"
+
+func main() { print(constancia.Version) }
+"""
+    program = program_of(built, tmp_path / "shop", "shop", text, GOPROXY=f"file://{tmp_path}/proxy", GONOSUMDB="*",
+                         GOFLAGS="-mod=mod -modcacherw")
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stderr == "0.1.0"
+    usage = subprocess.run([ROOT / "scripts" / "client-packages", CLIENT, tmp_path, "cobol"], capture_output=True, check=False)
+    assert usage.returncode == 1 and b"usage" in usage.stderr
