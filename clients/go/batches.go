@@ -125,13 +125,13 @@ func (c *Client) registerBatch(ctx context.Context, batch []item) ([]Outcome, er
 		var longest *time.Duration
 		for number, at := range left {
 			found[at] = outcomes[number]
-			repeat, told := mayRepeat(outcomes[number].Err)
+			repeat, after := mayRepeat(outcomes[number].Err)
 			if !repeat {
 				continue
 			}
 			again = append(again, at)
-			if told != nil && (longest == nil || *told > *longest) {
-				longest = told
+			if after != nil && (longest == nil || *after > *longest) {
+				longest = after
 			}
 		}
 		delay, goesOn := c.transport.retry.delay(attempt, longest, waited)
@@ -235,32 +235,32 @@ func outcomesOf(batch []item, data []byte) ([]Outcome, error) {
 func outcomeOf(reference string, line []byte) (Outcome, error) {
 	none := unexpected("a line of the answer is not of a batch")
 	var members map[string]json.RawMessage
-	var told struct {
+	var head struct {
 		Status     int    `json:"http_status"`
 		RetryAfter *int64 `json:"retry_after"`
 	}
-	if json.Unmarshal(line, &members) != nil || json.Unmarshal(line, &told) != nil {
+	if json.Unmarshal(line, &members) != nil || json.Unmarshal(line, &head) != nil {
 		return Outcome{}, none
 	}
-	if told.Status >= 300 {
+	if head.Status >= 300 {
 		var record map[string]any
 		if json.Unmarshal(line, &record) != nil {
 			return Outcome{}, none
 		}
-		refused := refused(told.Status, record)
-		if told.RetryAfter != nil && *told.RetryAfter >= 0 && *told.RetryAfter < 1<<32 {
-			after := time.Duration(*told.RetryAfter) * time.Second
-			refused.RetryAfter = &after
+		refused := refused(head.Status, record)
+		if head.RetryAfter != nil && *head.RetryAfter >= 0 && *head.RetryAfter < 1<<32 {
+			wait := time.Duration(*head.RetryAfter) * time.Second
+			refused.RetryAfter = &wait
 		}
 		return Outcome{ClientRef: reference, Err: refused}, nil
 	}
 	delete(members, "http_status")
 	record, err := marshal(members)
 	event := &Event{}
-	if told.Status < 200 || err != nil || json.Unmarshal(record, event) != nil || event.EventID == "" {
+	if head.Status < 200 || err != nil || json.Unmarshal(record, event) != nil || event.EventID == "" {
 		return Outcome{}, none
 	}
-	event.Replayed = told.Status == http.StatusOK
+	event.Replayed = head.Status == http.StatusOK
 	return Outcome{ClientRef: reference, Event: event}, checkReference(reference, event)
 }
 

@@ -418,11 +418,11 @@ func (c *Client) Balance(ctx context.Context) (*AccountBalance, error) {
 
 // ---- certifications ----
 
-// Certify asks for a certification of a range. It is issued behind the answer: see Wait.
+// Certify asks for a certification of a range. It is issued after the answer: see Wait.
 //
 // An empty idempotency key is made for the call, and goes with each of its attempts, so that one certification comes of
 // them and one fee. To be as safe beyond the call, store a key of your own before it, and give that: for 24 hours it
-// answers with the certification that it stands for. A CertifyError has the key that was sent.
+// answers with that certification. A CertifyError has the key that was sent.
 func (c *Client) Certify(ctx context.Context, wanted Range, idempotencyKey string) (*Certification, error) {
 	key := idempotencyKey
 	if key == "" {
@@ -458,8 +458,8 @@ func (c *Certification) read(got *answer) error {
 		return unexpected("%s: the answer is no certification", got.name)
 	}
 	c.Replayed = isReplayed(got)
-	if told := retryAfter(got.header.Get("Retry-After")); told != nil {
-		c.RetryAfter = *told
+	if after := retryAfter(got.header.Get("Retry-After")); after != nil {
+		c.RetryAfter = *after
 	}
 	return nil
 }
@@ -824,9 +824,9 @@ func (c *Client) record(ctx context.Context, before, name string) ([]byte, error
 			return err
 		}
 		digest := sha256.Sum256(data)
-		found, told := hex.EncodeToString(digest[:]), strings.Trim(got.header.Get("ETag"), `"`)
-		if told != found {
-			return &DigestMismatchError{"the evidence record", told, found}
+		found, stated := hex.EncodeToString(digest[:]), strings.Trim(got.header.Get("ETag"), `"`)
+		if stated != found {
+			return &DigestMismatchError{"the evidence record", stated, found}
 		}
 		return nil
 	})

@@ -30,17 +30,17 @@ type Retry struct {
 	Patience time.Duration
 }
 
-// delay returns the time until the next attempt, after so many; false when it is over.
-func (r Retry) delay(attempt int, told *time.Duration, waited time.Duration) (time.Duration, bool) {
+// delay returns the time until the next attempt, after this one; false when it was the last.
+func (r Retry) delay(attempt int, after *time.Duration, waited time.Duration) (time.Duration, bool) {
 	chance := rand.Float64()
 	left := r.Patience - waited
 	var wanted time.Duration
-	if told == nil {
+	if after == nil {
 		wanted = time.Duration((0.25+0.25*chance)*float64(time.Second)) << (attempt - 1)
 	} else {
-		wanted = *told + time.Duration(0.25*chance*float64(*told))
+		wanted = *after + time.Duration(0.25*chance*float64(*after))
 	}
-	if attempt >= r.Attempts || told != nil && *told > left {
+	if attempt >= r.Attempts || after != nil && *after > left {
 		return 0, false
 	}
 	if wanted > left {
@@ -109,7 +109,7 @@ type answer struct {
 	name   string
 	status int
 	header http.Header
-	length int64 // -1: it is not told
+	length int64 // -1: not known
 	body   io.Reader
 }
 
@@ -139,8 +139,8 @@ func retryAfter(text string) *time.Duration {
 	if err != nil {
 		return nil
 	}
-	told := time.Duration(seconds) * time.Second
-	return &told
+	after := time.Duration(seconds) * time.Second
+	return &after
 }
 
 type transport struct {
@@ -198,8 +198,8 @@ func (t *transport) perform(ctx context.Context, prepare func() (*request, error
 		if ended := ctx.Err(); ended != nil {
 			return fmt.Errorf("%s %s: %w", sent.Method, sent.URL, ended)
 		}
-		again, told := mayRepeat(err)
-		delay, goesOn := t.retry.delay(attempt, told, waited)
+		again, after := mayRepeat(err)
+		delay, goesOn := t.retry.delay(attempt, after, waited)
 		if !again || !goesOn {
 			return err
 		}

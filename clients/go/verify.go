@@ -377,9 +377,9 @@ func (r *checkRun) ask(ctx context.Context, program string) error {
 	if status == nil {
 		return fmt.Errorf("the program could not be run: %w", failed)
 	}
-	var told said
-	if json.Unmarshal(output.data, &told) != nil || rank(told.Verdict.Code) < 0 || told.Findings == nil ||
-		told.Warnings == nil {
+	var report said
+	if json.Unmarshal(output.data, &report) != nil || rank(report.Verdict.Code) < 0 || report.Findings == nil ||
+		report.Warnings == nil {
 		why := strings.TrimSpace(string(complaint.data))
 		if why == "" {
 			why = status.String()
@@ -390,8 +390,8 @@ func (r *checkRun) ask(ctx context.Context, program string) error {
 		r.find("could_not_check", "client.program_failed", program+": "+why, "client")
 		return nil
 	}
-	isValid := told.Verdict.Code == "valid"
-	if isValid && r.found.SHA256 != "" && !told.names(r.found.SHA256) {
+	isValid := report.Verdict.Code == "valid"
+	if isValid && r.found.SHA256 != "" && !report.names(r.found.SHA256) {
 		r.find("could_not_check", "client.program_failed", program+": it read another file", "client")
 		return nil
 	}
@@ -399,7 +399,7 @@ func (r *checkRun) ask(ctx context.Context, program string) error {
 		r.find("could_not_check", "client.program_failed", program+": "+status.String(), "client")
 		return nil
 	}
-	r.take(told, output.data)
+	r.take(report, output.data)
 	return nil
 }
 
@@ -412,18 +412,18 @@ func (s said) names(digest string) bool {
 	return false
 }
 
-func (r *checkRun) take(told said, output []byte) {
+func (r *checkRun) take(report said, output []byte) {
 	r.result.Program = output
-	for _, one := range told.Warnings {
+	for _, one := range report.Warnings {
 		r.warn(one.Code, one.What, "program")
 	}
 	if r.found.IsSound && r.result.Code == "signer_not_established" {
-		r.result.Code = told.Verdict.Code // that was all that this process could not know
+		r.result.Code = report.Verdict.Code // that was all that this process could not know
 	}
-	for _, one := range told.Findings {
-		r.find(told.Verdict.Code, one.Code, one.What, "program")
+	for _, one := range report.Findings {
+		r.find(report.Verdict.Code, one.Code, one.What, "program")
 	}
-	r.worsen(told.Verdict.Code)
+	r.worsen(report.Verdict.Code)
 	for _, one := range []string{evidence.Signatures, evidence.Origin} {
 		if !has(r.result.Checked, one) {
 			r.result.Checked = append(r.result.Checked, one)

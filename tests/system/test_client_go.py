@@ -1,5 +1,5 @@
-"""The Go client (clients/go): its own tests against the service and against servers that fail as the service only does in
-bad hours, what its README has, and what the description has."""
+"""The Go client (clients/go): its own tests against the service and against servers that fail as the service
+only does in bad hours, what its README has, and what the description has."""
 
 import hashlib
 import json
@@ -30,8 +30,8 @@ def built(tmp_path_factory):
 
 
 def run_tests(built, pattern, **environment):
-    done = subprocess.run([built / "tests", "-test.v", "-test.run", pattern], cwd=CLIENT, capture_output=True, text=True,
-                          timeout=600, check=False, env={**os.environ, **environment})
+    done = subprocess.run([built / "tests", "-test.v", "-test.run", pattern], cwd=CLIENT, capture_output=True,
+                          text=True, timeout=600, check=False, env={**os.environ, **environment})
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     assert "--- SKIP" not in done.stdout
     return re.findall(r"^--- PASS: (\w+)", done.stdout, re.MULTILINE)
@@ -119,7 +119,8 @@ def test_a_notice_of_the_service(start, built, tmp_path):
     notice = tmp_path / "notice.json"
     notice.write_text(json.dumps({"secret": endpoint["secret"], "headers": dict(delivery.headers),
                                   "body": delivery.body.decode()}), encoding="utf-8")
-    assert run_tests(built, "^TestANoticeOfTheService", CONSTANCIA_NOTICE=str(notice)) == ["TestANoticeOfTheServiceIsGood"]
+    passed = run_tests(built, "^TestANoticeOfTheService", CONSTANCIA_NOTICE=str(notice))
+    assert passed == ["TestANoticeOfTheServiceIsGood"]
 
 
 # ---- the module ----
@@ -157,8 +158,8 @@ def test_the_programs_of_the_readme_work_when_pasted(start, built, tmp_path):
                    "CONSTANCIA_KEY": service.new_channel().live_key["key"]}
 
     def run(program):
-        done = subprocess.run([program, "1001"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
-                              check=False)
+        done = subprocess.run([program, "1001"], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                              timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
     assert run(program_of(built, tmp_path / "walk", "walk", first, REPLACE)) == "valid 2 [] []\n"
@@ -168,7 +169,8 @@ func main() {
 	client, err := constancia.New(constancia.Options{URL: os.Getenv("CONSTANCIA_URL"), Key: os.Getenv("CONSTANCIA_KEY")})
 	ctx := context.Background()
 	for _, one := range []func() error{
-		func() error { return err }, func() error { return many(ctx, client, "1") }, func() error { return look(ctx, client) },
+		func() error { return err }, func() error { return many(ctx, client, "1") },
+		func() error { return look(ctx, client) },
 		func() error { return list(ctx, client) }, func() error { return declare(ctx, client, "order-1001") },
 	} {
 		if err := one(); err != nil {
@@ -179,7 +181,7 @@ func main() {
 }
 """
     said = run(program_of(built, tmp_path / "more", "more", "package main\n" + imported(body) + body, REPLACE))
-    assert "on record since 20" in said and "\n102 reading-1-99\n" in said and "it stands for evt_" in said
+    assert "on record since 20" in said and "\n102 reading-1-99\n" in said and "it was used for evt_" in said
 
 
 def test_the_module_says_what_it_needs():
@@ -196,7 +198,8 @@ def test_the_package_is_the_same_each_time_and_is_taken_by_a_proxy(built, tmp_pa
     (bill, package) = sorted((tmp_path / "first").iterdir())
     for one in (bill, package):
         assert one.read_bytes() == (tmp_path / "second" / one.name).read_bytes()
-    assert json.loads(bill.read_text())["metadata"]["component"]["purl"] == "pkg:golang/constancia.example/constancia@v0.1.0"
+    component = json.loads(bill.read_text())["metadata"]["component"]
+    assert component["purl"] == "pkg:golang/constancia.example/constancia@v0.1.0"
     place = tmp_path / "proxy" / "constancia.example" / "constancia" / "@v"
     place.mkdir(parents=True)
     (place / "v0.1.0.zip").write_bytes(package.read_bytes())
@@ -211,5 +214,6 @@ func main() { print(constancia.Version) }
     program = program_of(built, tmp_path / "shop", "shop", text, GOPROXY=f"file://{tmp_path}/proxy", GONOSUMDB="*",
                          GOFLAGS="-mod=mod -modcacherw")
     assert subprocess.run([program], capture_output=True, text=True, check=True).stderr == "0.1.0"
-    usage = subprocess.run([ROOT / "scripts" / "client-packages", CLIENT, tmp_path, "cobol"], capture_output=True, check=False)
+    usage = subprocess.run([ROOT / "scripts" / "client-packages", CLIENT, tmp_path, "cobol"], capture_output=True,
+                           check=False)
     assert usage.returncode == 1 and b"usage" in usage.stderr

@@ -23,7 +23,8 @@ CASES_MIN = 500
 BATCHES = 4
 BASE = ROOT / "tests/corpus/evidence/base"
 AT, TRUST = "2029-11-27T18:25:46Z", [str(BASE / "roots.pem")]
-CODES = ("valid", "existence_only", "authority_not_established", "signer_not_established", "could_not_check", "not_valid")
+CODES = ("valid", "existence_only", "authority_not_established", "signer_not_established", "could_not_check",
+         "not_valid")
 # What the program alone judges: whose signatures these are, and the rules of signatures and of revocation data.
 BY_THE_PROGRAM = ("genuine", "same-authority", "stolen", "chain/other-intermediate", "chain/superfluous", "signer",
                   "authority", "token/another-name", "signature", "document/rounds-12", "document/validation-02")
@@ -227,7 +228,8 @@ def bomb(size):
 
 @pytest.mark.parametrize("content", [
     bomb(512), b"", b"\x1f\x8b",
-    *map(forge.zipped, (b"[" * 200_000 + b"\n", b'{"a":1e999}\n', b'{"a":' + b"9" * 9999 + b"}\n", b'"\\ud800"\n', b"\xff\n",
+    *map(forge.zipped, (b"[" * 200_000 + b"\n", b'{"a":1e999}\n', b'{"a":' + b"9" * 9999 + b"}\n",
+                        b'"\\ud800"\n', b"\xff\n",
                         b"null\n", b"\n" * 200_000))])
 def test_hostile_streams_are_refused(client, file_of, genuine, content):
     path = file_of(resigned(forge.replaced(genuine, "events/events-000001.ndjson.gz", content)))
@@ -253,7 +255,7 @@ def test_what_is_no_archive_is_said(client, tmp_path):
                        (BASE / "part.zip", "client.part_alone"), (BASE / "event.ers", "file.kind_unknown")):
         check = client.ask(path)
         assert check["Code"] == "could_not_check" and codes_of(check) == [code]
-        assert client.ask(path, BINARY, trust=TRUST, at=AT)["Verdict"] != "valid", "the program judges reports, this does not"
+        assert client.ask(path, BINARY, trust=TRUST, at=AT)["Verdict"] != "valid", "the program judges reports"
 
 
 def test_archives_of_earlier_versions(client):
@@ -284,7 +286,7 @@ def test_receipts_agree_or_nothing_is_valid(client, tmp_path):
     lines.write_text("".join(json.dumps(one) + "\n" for one in own))
     older = tmp_path / "receipts.ndjson.1"
     older.write_text(json.dumps(inside[1]) + "\n")
-    assert check(lines)["Verdict"] == "valid" and check(lines)["Receipts"]["Compared"] == 4, "that it was rotated to counts"
+    assert check(lines)["Verdict"] == "valid" and check(lines)["Receipts"]["Compared"] == 4, "it was rotated"
     for name in ("event_id", "client_ref", "received_at", "hash", "modality", "config_version", "chain_hash"):
         other = {"received_at": "2026-01-01T00:00:00.000000Z", "config_version": 9, "modality": "hash_only",
                  "event_id": "evt_x", "client_ref": "x"}.get(name, "0" * 64)
@@ -322,7 +324,8 @@ def test_an_event_that_was_acknowledged_and_left_out_at_the_start_is_found(clien
     """An archive of a range by time has to begin with the first event of that time."""
     data = (BASE / "middle.zip").read_bytes()
     first = json.loads(dict(forge.unpack(data))["manifest.json"])["frozen_range"]["first_sequence"]
-    asked = {"from": "2026-01-01T00:00:00.000000Z", "to": "2030-01-01T00:00:00.000000Z", "seq_from": None, "seq_to": None}
+    asked = {"from": "2026-01-01T00:00:00.000000Z", "to": "2030-01-01T00:00:00.000000Z", "seq_from": None,
+             "seq_to": None}
     path = file_of(resigned(forge.change(data, "manifest.json", ["requested_range"], asked)))
     own = [one for one in json.loads(RECEIPTS.read_text()) if one["mode"] == "live"]
     assert first > 1

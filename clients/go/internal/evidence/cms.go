@@ -119,7 +119,7 @@ func (n *node) children() []*node {
 	return found
 }
 
-// some returns the children, of which there have to be so many.
+// some returns the children, of which there has to be this number.
 func (n *node) some(count int, where string) []*node {
 	found := n.children()
 	require(len(found) == count, where, "the number of elements")

@@ -328,7 +328,7 @@ func base64Of(most int) form {
 	}
 }
 
-// decoded returns what base64 of section 1 stands for.
+// decoded returns the bytes of base64 as section 1 has it.
 func decoded(given string) []byte {
 	require(!strings.ContainsAny(given, "\r\n"), "base64", "a line's end")
 	data, err := base64.StdEncoding.Strict().DecodeString(given)
