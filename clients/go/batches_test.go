@@ -70,8 +70,8 @@ func TestBatchesAreFilledAndReadNoFurtherThanNeeded(t *testing.T) {
 		}
 	}
 	must(t, outcomes.Err())
-	expect(t, len(server.seen) == 3 && len(referencesOf(server.seen[0])) == 1000 && len(referencesOf(server.seen[2])) == 500,
-		"%d", len(server.seen))
+	expect(t, len(server.all()) == 3 && len(referencesOf(server.all()[0])) == 1000 && len(referencesOf(server.all()[2])) == 500,
+		"%d", len(server.all()))
 	lines := string(readFile(t, path))
 	expect(t, strings.Count(lines, "\n") == 2500 && !strings.Contains(lines, "http_status"), "the receipts are kept")
 }
@@ -84,7 +84,7 @@ func TestABatchHasNoMoreThanItsBytes(t *testing.T) {
 		Declaration{ClientRef: "b", Payload: large}, Declaration{ClientRef: "c", Payload: map[string]any{}}).All()
 	must(t, err)
 	expect(t, len(all) == 3 && errors.Is(all[1].Err, ErrTooLarge) && all[2].Event.ClientRef == "c", "%v", all)
-	expect(t, server.seen[1].URL.Path == "/v1/events", "one that fits into no batch is sent alone")
+	expect(t, server.all()[1].URL.Path == "/v1/events", "one that fits into no batch is sent alone")
 }
 
 func TestASmallerLimitOfAnInstallationIsKeptTo(t *testing.T) {
@@ -113,8 +113,8 @@ func TestABatchWhoseAnswerIsLostIsRepeated(t *testing.T) {
 	all, err := client.RegisterMany(background, declarations("a", "b")...).All()
 	must(t, err)
 	expect(t, all[0].Event.Replayed && all[1].Event.Replayed && len(*naps) == 3, "%v", all)
-	for _, one := range server.seen {
-		expect(t, string(one.body) == string(server.seen[0].body), "%s", one.body)
+	for _, one := range server.all() {
+		expect(t, string(one.body) == string(server.all()[0].body), "%s", one.body)
 	}
 }
 
@@ -126,14 +126,14 @@ func TestItemsThatWereRefusedForAWhileAreRepeatedAlone(t *testing.T) {
 	must(t, err)
 	expect(t, all[0].Event != nil && all[1].Event != nil && errors.Is(all[2].Err, ErrInvalidRequest) && all[3].Event != nil,
 		"%v", all)
-	expect(t, strings.Join(referencesOf(server.seen[1]), "") == "bd" && strings.Join(referencesOf(server.seen[2]), "") == "d" &&
+	expect(t, strings.Join(referencesOf(server.all()[1]), "") == "bd" && strings.Join(referencesOf(server.all()[2]), "") == "d" &&
 		(*naps)[0] >= 2*time.Second, "%v", *naps)
 	for range []int{1, 2, 3, 4, 5} {
 		server.add(say(200, refusedLine(429, "")))
 	}
 	all, err = client.RegisterMany(background, declarations("e")...).All()
 	must(t, err)
-	expect(t, errors.Is(all[0].Err, ErrTooManyRequests) && len(server.answers) == 0, "%v", all)
+	expect(t, errors.Is(all[0].Err, ErrTooManyRequests) && server.left() == 0, "%v", all)
 }
 
 func TestAnAnswerThatIsNoneOfABatchIsRefused(t *testing.T) {
@@ -156,12 +156,12 @@ func TestADeclarationThatIsNoneIsTheCallersMistake(t *testing.T) {
 		{ClientRef: "a", Payload: map[string]any{"x": "\xff"}}, {ClientRef: "\xff", Payload: map[string]any{}},
 		{ClientRef: "a", Payload: map[string]any{}, Hash: strings.Repeat("0", 64)}, {ClientRef: "a", Hash: "0"}} {
 		_, err := client.RegisterMany(background, bad).All()
-		expect(t, err != nil && len(server.seen) == 0, "%v", bad)
+		expect(t, err != nil && len(server.all()) == 0, "%v", bad)
 	}
 	_, err := client.Register(background, "a", nil)
 	expect(t, err != nil, "there is no payload")
 	_, err = client.RegisterDigest(background, "a", "abc")
-	expect(t, err != nil && len(server.seen) == 0, "that is no digest")
+	expect(t, err != nil && len(server.all()) == 0, "that is no digest")
 	all, err := client.RegisterMany(background, append(declarations("a"), Declaration{})...).All()
 	expect(t, err != nil && len(all) == 1 && all[0].Event.ClientRef == "a", "what was read before is registered: %v", err)
 }
@@ -173,10 +173,10 @@ func TestADeclarationIsSentAsItWasGiven(t *testing.T) {
 	_, err := client.Register(background, "r", map[string]any{"a": "<ñ\u2028\ufffd\\ufffd>"}, OccurredAt(when))
 	must(t, err)
 	wanted := `{"client_ref":"r","occurred_at":"2026-02-01T03:30:00.000005Z","payload":{"a":"<ñ\u2028` + "\ufffd" + `\\ufffd>"}}`
-	expect(t, string(server.seen[0].body) == wanted, "%s", server.seen[0].body)
+	expect(t, string(server.all()[0].body) == wanted, "%s", server.all()[0].body)
 	_, err = client.Register(background, "r", json.RawMessage(`{"b": 1}`))
 	must(t, err)
-	expect(t, strings.Contains(string(server.seen[1].body), `"payload":{"b":1}`), "%s", server.seen[1].body)
+	expect(t, strings.Contains(string(server.all()[1].body), `"payload":{"b":1}`), "%s", server.all()[1].body)
 }
 
 func TestAnotherDigestThanWasDeclaredIsRefused(t *testing.T) {
@@ -205,8 +205,8 @@ func TestAFileIsHashedHereAndAskedForByItsDigests(t *testing.T) {
 	for number, algorithm := range []Algorithm{SHA256, SHA512} {
 		digest, err := Digest(path, algorithm)
 		must(t, err)
-		query := server.seen[number].URL.Query()
-		expect(t, query.Get("hash") == digest && query.Get("hash_alg") == string(algorithm) && len(server.seen[number].body) == 0,
+		query := server.all()[number].URL.Query()
+		expect(t, query.Get("hash") == digest && query.Get("hash_alg") == string(algorithm) && len(server.all()[number].body) == 0,
 			"%v", query)
 	}
 	is, err = client.IsOnRecord(background, path)
@@ -216,7 +216,7 @@ func TestAFileIsHashedHereAndAskedForByItsDigests(t *testing.T) {
 	must(t, err)
 	expect(t, len(found) == 1 && found[0].EventID == "evt_r", "%v", found)
 	_, err = client.FindDigest(background, "x").All()
-	expect(t, err != nil && len(server.seen) == 6, "%v", err)
+	expect(t, err != nil && len(server.all()) == 6, "%v", err)
 	_, err = Digest(path, "md5")
 	expect(t, err != nil, "there is no such algorithm")
 }
@@ -229,10 +229,10 @@ func TestListsGoOnFromPageToPage(t *testing.T) {
 	all, err := client.Events(background, EventFilter{SeqFrom: 2, From: time.Unix(1767323045, 0), Order: "asc", Status: "test"}).All()
 	must(t, err)
 	expect(t, len(all) == 2 && all[1].ClientRef == "b", "%v", all)
-	first := server.seen[0].URL.RawQuery
+	first := server.all()[0].URL.RawQuery
 	expect(t, first == "from=2026-01-02T03%3A04%3A05.000000Z&limit=500&order=asc&seq_from=2&status=test", "%s", first)
-	expect(t, server.seen[2].URL.RawQuery == "cursor=c2&"+first, "%s",
-		server.seen[2].URL.RawQuery)
+	expect(t, server.all()[2].URL.RawQuery == "cursor=c2&"+first, "%s",
+		server.all()[2].URL.RawQuery)
 	list := client.Events(background, EventFilter{})
 	expect(t, !list.Next() && !list.Next() && errors.Is(list.Err(), ErrServer), "%v", list.Err())
 }

@@ -25,7 +25,7 @@ func TestRetriesWaitAtLeastAsLongAsTheServiceSays(t *testing.T) {
 	expect(t, found.Balance == 1 && found.Operational, "%v", found)
 	expect(t, len(*naps) == 3 && (*naps)[0] >= time.Second && (*naps)[1] >= 2*time.Second && (*naps)[2] >= time.Second,
 		"%v", *naps)
-	request := server.seen[0]
+	request := server.all()[0]
 	expect(t, request.URL.Path == "/v1/account/balance" && request.Header.Get("Authorization") == "Bearer svc_test_secret" &&
 		request.Header.Get("Accept-Encoding") == "identity" &&
 		strings.HasPrefix(request.Header.Get("User-Agent"), "shop/1 constancia-go/"), "%v", request.Header)
@@ -49,7 +49,7 @@ func TestWhatIsTooLongToWaitForIsReturnedAtOnce(t *testing.T) {
 		_, err = client.Balance(background)
 		expect(t, errors.As(err, &other), "%v", err)
 	}
-	expect(t, len(server.seen) == 5 && len(*naps) == 0, "%d", len(server.seen))
+	expect(t, len(server.all()) == 5 && len(*naps) == 0, "%d", len(server.all()))
 }
 
 func TestALostConnectionRepeatsWhatMayBeRepeated(t *testing.T) {
@@ -72,22 +72,22 @@ func TestACertificationIsAskedForUnderOneKeyInAllAttempts(t *testing.T) {
 	client, _ := server.newClient(t)
 	asked, err := client.Certify(background, Range{SeqFrom: 1, SeqTo: 2}, "")
 	must(t, err)
-	key := server.seen[0].Header.Get("Idempotency-Key")
-	expect(t, !asked.Replayed && len(key) >= 22 && string(server.seen[0].body) == `{"seq_from":1,"seq_to":2}`, "%v", asked)
-	for _, one := range server.seen {
+	key := server.all()[0].Header.Get("Idempotency-Key")
+	expect(t, !asked.Replayed && len(key) >= 22 && string(server.all()[0].body) == `{"seq_from":1,"seq_to":2}`, "%v", asked)
+	for _, one := range server.all() {
 		expect(t, one.Header.Get("Idempotency-Key") == key, "%v", one.Header)
 	}
 	asked, err = client.Certify(background, Range{SeqFrom: 1, SeqTo: 2}, "")
 	must(t, err)
-	expect(t, asked.Replayed && server.seen[4].Header.Get("Idempotency-Key") != key, "%v", asked)
+	expect(t, asked.Replayed && server.all()[4].Header.Get("Idempotency-Key") != key, "%v", asked)
 	_, err = client.Certify(background, Range{From: time.Unix(1767323045, 123456789), To: time.Unix(1767323046, 0)}, "own")
 	must(t, err)
-	expect(t, server.seen[5].Header.Get("Idempotency-Key") == "own" &&
-		string(server.seen[5].body) == `{"from":"2026-01-02T03:04:05.123456Z","to":"2026-01-02T03:04:06.000000Z"}`,
-		"%s", server.seen[5].body)
+	expect(t, server.all()[5].Header.Get("Idempotency-Key") == "own" &&
+		string(server.all()[5].body) == `{"from":"2026-01-02T03:04:05.123456Z","to":"2026-01-02T03:04:06.000000Z"}`,
+		"%s", server.all()[5].body)
 	for _, bad := range []string{"a b", "a\n", "ñ", strings.Repeat("k", 256)} {
 		_, err = client.Certify(background, Range{SeqFrom: 1, SeqTo: 1}, bad)
-		expect(t, err != nil && len(server.seen) == 6, "%q", bad)
+		expect(t, err != nil && len(server.all()) == 6, "%q", bad)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestACertificationThatFailedHasTheKeyForItsRepetition(t *testing.T) {
 		_, err := client.Certify(background, Range{SeqFrom: 1, SeqTo: 1}, "")
 		var failed *CertifyError
 		expect(t, errors.As(err, &failed) &&
-			failed.IdempotencyKey == server.seen[len(server.seen)-1].Header.Get("Idempotency-Key"), "%v", err)
+			failed.IdempotencyKey == server.all()[len(server.all())-1].Header.Get("Idempotency-Key"), "%v", err)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestACancelledCallSendsNothingMore(t *testing.T) {
 	_, err := client.Balance(ctx)
 	expect(t, errors.Is(err, context.Canceled) && len(*naps) == 0, "%v", err)
 	_, err = client.Balance(ctx)
-	expect(t, errors.Is(err, context.Canceled) && len(server.seen) == 1, "%v", err)
+	expect(t, errors.Is(err, context.Canceled) && len(server.all()) == 1, "%v", err)
 	many := client.RegisterMany(ctx, Declaration{ClientRef: "a", Payload: map[string]any{}})
 	expect(t, !many.Next() && errors.Is(many.Err(), context.Canceled), "%v", many.Err())
 }
@@ -187,7 +187,7 @@ func TestWhatCannotBeSentIsTheCallersMistake(t *testing.T) {
 		_, err := client.Event(background, id)
 		expect(t, err != nil, "%q", id)
 	}
-	expect(t, len(server.seen) == 0, "nothing is sent")
+	expect(t, len(server.all()) == 0, "nothing is sent")
 }
 
 func TestAFileIsSentAgainFromItsBeginningAndWhatWasRecordedIsCompared(t *testing.T) {
@@ -197,8 +197,8 @@ func TestAFileIsSentAgainFromItsBeginningAndWhatWasRecordedIsCompared(t *testing
 	client, _ := server.newClient(t)
 	event, err := client.RegisterFile(background, "r", path)
 	must(t, err)
-	expect(t, event.EventID == "evt_r" && bytes.Equal(server.seen[0].body, server.seen[1].body), "%s", server.seen[1].body)
-	body := string(server.seen[1].body)
+	expect(t, event.EventID == "evt_r" && bytes.Equal(server.all()[0].body, server.all()[1].body), "%s", server.all()[1].body)
+	body := string(server.all()[1].body)
 	expect(t, strings.Contains(body, `filename="n%22.txt"`) && strings.Contains(body, "\r\n\r\n456\r\n--"), "%s", body)
 	_, err = client.RegisterFile(background, "r", path)
 	var differs *DigestMismatchError
@@ -207,7 +207,38 @@ func TestAFileIsSentAgainFromItsBeginningAndWhatWasRecordedIsCompared(t *testing
 	var other *UnexpectedAnswerError
 	expect(t, errors.As(err, &other), "the receipt of another declaration: %v", err)
 	_, err = client.RegisterReader(background, "r", strings.NewReader(""), FileName("a\nb"))
-	expect(t, err != nil && len(server.seen) == 4, "%v", err)
+	expect(t, err != nil && len(server.all()) == 4, "%v", err)
+}
+
+// slow is a file that takes its time.
+type slow struct{ *bytes.Reader }
+
+func (s slow) Read(into []byte) (int, error) {
+	time.Sleep(2 * time.Millisecond)
+	if len(into) > 8192 {
+		into = into[:8192]
+	}
+	return s.Reader.Read(into)
+}
+
+func TestABodyThatWasAnsweredOnItsWayIsSentAgainWhole(t *testing.T) {
+	whole := bytes.Repeat([]byte("0123456789"), 50_000)
+	server := newScript(t, say(201, eventOf("r", hashOf(whole))))
+	busy := say(503, "", "Retry-After", "0", "Connection", "close")
+	server.early = []reply{busy, busy}
+	client, naps := server.newClient(t)
+	_, err := client.RegisterReader(background, "r", slow{bytes.NewReader(whole)})
+	must(t, err)
+	expect(t, len(*naps) == 2 && bytes.Contains(server.all()[0].body, whole), "%v", *naps)
+}
+
+func TestALargeBodyWaitsForItsHeadToBeAccepted(t *testing.T) {
+	server := newScript(t)
+	server.early = []reply{say(413, `{"code":"payload_too_large"}`)}
+	client, naps := server.newClient(t)
+	source := strings.NewReader(strings.Repeat("x", 20<<20))
+	_, err := client.RegisterReader(background, "r", source)
+	expect(t, errors.Is(err, ErrTooLarge) && len(*naps) == 0, "%v", err)
 }
 
 // spoilt is a file that cannot be read.
@@ -241,7 +272,7 @@ func TestADownloadGoesOnWhereItWasCut(t *testing.T) {
 	must(t, err)
 	expect(t, found == hashOf([]byte(whole)) && last == [2]int64{300_000, 300_000}, "%v", last)
 	for number, wanted := range []string{"", "bytes=100000-", "bytes=150000-"} {
-		request := server.seen[number]
+		request := server.all()[number]
 		expect(t, request.Header.Get("Range") == wanted && request.Header.Get("If-Range") == "" &&
 			request.Header.Get("Authorization") == "", "%v", request.Header)
 	}
@@ -257,7 +288,7 @@ func TestWhatChangedBetweenItsPiecesIsFetchedFromTheBeginning(t *testing.T) {
 	_, err := client.Download(background, server.url+"/x", target, "", nil)
 	must(t, err)
 	var asked []string
-	for _, one := range server.seen {
+	for _, one := range server.all() {
 		asked = append(asked, one.Header.Get("Range")+one.Header.Get("If-Range"))
 	}
 	expect(t, strings.Join(asked, " ") == ` bytes=40-"1"  bytes=40-"2"`, "%q", asked)
@@ -297,6 +328,32 @@ func TestADownloadThatFailedIsResumedByTheNextCall(t *testing.T) {
 	expect(t, string(readFile(t, target)) == whole && names(t, filepath.Dir(target)) == "part.zip", "whole")
 }
 
+func TestWhatAnEarlierCallLeftIsClaimedByOneAlone(t *testing.T) {
+	whole := strings.Repeat("w", 1000)
+	answer := func(connection net.Conn, request *seen) bool {
+		if request.Header.Get("Range") == "" {
+			return say(200, whole)(connection, request)
+		}
+		return say(206, whole[500:], "Content-Range", "bytes 500-999/1000")(connection, request)
+	}
+	server := newScript(t, answer, answer)
+	client, _ := server.newClient(t)
+	target := inFolder(t, "file")
+	writeFile(t, restOf(target, hashOf([]byte(whole))), []byte(whole[:500]))
+	failed := make(chan error)
+	for range []int{1, 2} {
+		go func() {
+			_, err := client.Download(background, server.url+"/x", target, hashOf([]byte(whole)), nil)
+			failed <- err
+		}()
+	}
+	must(t, <-failed)
+	must(t, <-failed)
+	ranges := []string{server.all()[0].Header.Get("Range"), server.all()[1].Header.Get("Range")}
+	expect(t, strings.Join(ranges, "") == "bytes=500-", "%q", ranges)
+	expect(t, string(readFile(t, target)) == whole && names(t, filepath.Dir(target)) == "file", "whole")
+}
+
 func restOf(target, digest string) string {
 	return filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+"."+digest[:32]+".rest")
 }
@@ -320,7 +377,7 @@ func TestASpoiltRestIsFetchedAgainAndAWrongFileDoesNotAppear(t *testing.T) {
 	_, err := client.Download(background, server.url+"/x", target, digest, nil)
 	expect(t, errors.As(err, &differs) && names(t, filepath.Dir(target)) == "", "%v", err)
 	_, err = client.Download(background, server.url+"/x", target, "0", nil)
-	expect(t, err != nil && len(server.seen) == 5, "what is no digest is not asked for: %v", err)
+	expect(t, err != nil && len(server.all()) == 5, "what is no digest is not asked for: %v", err)
 }
 
 func TestWhatIsNoRestOfOurOwnIsNotWrittenTo(t *testing.T) {
@@ -425,5 +482,5 @@ func TestAnHTTPClientOfOnesOwn(t *testing.T) {
 	own := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	client, _ := server.newClient(t, func(options *Options) { options.HTTPClient = own })
 	_, err := client.Balance(background)
-	expect(t, err != nil && len(server.seen) == 1 && own.CheckRedirect == nil, "%v", err)
+	expect(t, err != nil && len(server.all()) == 1 && own.CheckRedirect == nil, "%v", err)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -211,20 +212,36 @@ func (t *transport) perform(ctx context.Context, prepare func() (*request, error
 	}
 }
 
-// outgoing is a body on its way. An error of what is sent is returned as it is, and not as the connection's.
+// outgoing is a body on its way. An error of what is sent is returned as it is, and not as the connection's. net/http may
+// still read it when the answer is there: after its end it does not touch the source, which may be sent again.
 type outgoing struct {
-	io.Reader
-	alive func()
-	err   error
+	alive   func()
+	mutex   sync.Mutex
+	source  io.Reader
+	err     error
+	isEnded bool
 }
 
 func (o *outgoing) Read(into []byte) (int, error) {
-	count, err := o.Reader.Read(into)
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.isEnded {
+		return 0, io.ErrClosedPipe
+	}
+	count, err := o.source.Read(into)
 	if err != nil && err != io.EOF {
 		o.err = err
 	}
 	o.alive()
 	return count, err
+}
+
+// end returns what reading the source failed with.
+func (o *outgoing) end() error {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.isEnded = true
+	return o.err
 }
 
 // incoming is a body that comes.
@@ -251,14 +268,14 @@ func (t *transport) exchange(ctx context.Context, made *request, sent RequestSen
 	defer silence.Stop()
 	alive := func() { silence.Reset(t.timeout) }
 
-	body := &outgoing{alive: alive}
+	body := &outgoing{alive: alive, source: made.body}
+	defer body.end()
 	built, err := http.NewRequestWithContext(inner, made.method, made.url, nil)
 	if err != nil {
 		return errors.New("the address is not one of HTTP")
 	}
 	built.Header = made.header
 	if made.body != nil {
-		body.Reader = made.body
 		built.Body, built.ContentLength = io.NopCloser(body), made.length
 		if made.length >= expectBytes {
 			built.Header.Set("Expect", "100-continue")
@@ -268,8 +285,8 @@ func (t *transport) exchange(ctx context.Context, made *request, sent RequestSen
 	begun := time.Now()
 	response, err := t.client.Do(built)
 	if err != nil {
-		if body.err != nil {
-			return body.err
+		if failed := body.end(); failed != nil {
+			return failed
 		}
 		return lost(name, err)
 	}

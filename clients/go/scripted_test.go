@@ -29,7 +29,9 @@ type reply func(connection net.Conn, request *seen) bool
 type script struct {
 	url      string
 	listener net.Listener
+	ended    chan bool
 	mutex    sync.Mutex
+	early    []reply // are sent before the body is read, which it then is not
 	answers  []reply
 	seen     []*seen
 }
@@ -40,8 +42,9 @@ func newScript(t *testing.T, answers ...reply) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := &script{url: "http://" + listener.Addr().String(), listener: listener, answers: answers}
-	t.Cleanup(func() { listener.Close() })
+	made := &script{url: "http://" + listener.Addr().String(), listener: listener, answers: answers,
+		ended: make(chan bool)}
+	t.Cleanup(func() { listener.Close(); close(made.ended) })
 	go func() {
 		for {
 			connection, err := listener.Accept()
@@ -60,6 +63,11 @@ func (s *script) serve(connection net.Conn) {
 	for {
 		request, err := http.ReadRequest(reader)
 		if err != nil {
+			return
+		}
+		if early := s.takeEarly(); early != nil {
+			early(connection, &seen{Request: request})
+			<-s.ended
 			return
 		}
 		if request.Header.Get("Expect") != "" {
@@ -81,6 +89,31 @@ func (s *script) serve(connection net.Conn) {
 			return
 		}
 	}
+}
+
+// all returns the requests that came.
+func (s *script) all() []*seen {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return append([]*seen{}, s.seen...)
+}
+
+// left returns the number of answers that were not asked for.
+func (s *script) left() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.answers)
+}
+
+func (s *script) takeEarly() reply {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if len(s.early) == 0 {
+		return nil
+	}
+	first := s.early[0]
+	s.early = s.early[1:]
+	return first
 }
 
 func (s *script) add(answers ...reply) {
