@@ -416,12 +416,14 @@ func TestWaitingEndsWithTheContextAndOnFailure(t *testing.T) {
 	server := newScript(t, say(200, accepted), say(200, `{"certification_id":"CERT-1","status":"failed"}`))
 	client, _ := server.newClient(t)
 	client.transport.sleep = pause
-	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
-	defer cancel()
-	_, err := client.Wait(ctx, "CERT-1", nil)
+	ctx, cancel := context.WithCancel(background)
+	_, err := client.Wait(ctx, "CERT-1", func(*Certification) { cancel() })
 	var open *NotIssuedError
-	expect(t, errors.As(err, &open) && open.Certification.Status == "processing" &&
-		errors.Is(err, context.DeadlineExceeded), "%v", err)
+	expect(t, errors.As(err, &open) && open.Certification.Status == "processing" && errors.Is(err, context.Canceled), "%v", err)
+	late, end := context.WithDeadline(background, time.Unix(0, 0))
+	defer end()
+	_, err = client.Wait(late, "CERT-1", nil)
+	expect(t, errors.As(err, &open) && open.Certification == nil && errors.Is(err, context.DeadlineExceeded), "%v", err)
 	_, err = client.Wait(background, "CERT-1", nil)
 	var failed *CertificationFailedError
 	expect(t, errors.As(err, &failed) && failed.Certification.CertificationID == "CERT-1", "%v", err)

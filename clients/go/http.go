@@ -288,7 +288,7 @@ func (t *transport) exchange(ctx context.Context, made *request, sent RequestSen
 		if failed := body.end(); failed != nil {
 			return failed
 		}
-		return lost(name, err)
+		return lost(name, err, inner.Err() != nil)
 	}
 	defer response.Body.Close()
 	alive()
@@ -303,7 +303,7 @@ func (t *transport) exchange(ctx context.Context, made *request, sent RequestSen
 }
 
 // lost returns the error of a request without an answer. What net/http says has the address, with its query.
-func lost(name string, err error) error {
+func lost(name string, err error, isSilent bool) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		err = failed.Err
@@ -311,7 +311,7 @@ func lost(name string, err error) error {
 	var operation *net.OpError
 	isDialled := !(errors.As(err, &operation) && operation.Op == "dial")
 	what := err.Error()
-	if errors.Is(err, context.Canceled) {
+	if isSilent {
 		what = "no sign of the service"
 	}
 	return &ConnectionError{Sent: isDialled, what: fmt.Sprintf("%s: %s", name, what)}

@@ -32,7 +32,8 @@ def built(tmp_path_factory):
 def run_tests(built, pattern, **environment):
     done = subprocess.run([built / "tests", "-test.v", "-test.run", pattern], cwd=CLIENT, capture_output=True,
                           text=True, timeout=600, check=False, env={**os.environ, **environment})
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    failed = "\n".join(re.findall(r"^--- FAIL.*(?:\n    .*)*|^panic.*", done.stdout + done.stderr, re.MULTILINE))
+    assert done.returncode == 0, failed[-6000:] or done.stderr[-3000:]
     assert "--- SKIP" not in done.stdout
     return re.findall(r"^--- PASS: (\w+)", done.stdout, re.MULTILINE)
 
