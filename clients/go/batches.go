@@ -60,6 +60,20 @@ func (c *Client) RegisterFrom(ctx context.Context, next func() (Declaration, err
 	})
 }
 
+// Lines returns what RegisterFrom takes of JSON values that follow each other, such as one in each line. reference makes
+// the reference of a value. Numbers of a map[string]any keep their digits.
+func Lines[T any](source io.Reader, reference func(value T) string) func() (Declaration, error) {
+	values := json.NewDecoder(source)
+	values.UseNumber()
+	return func() (Declaration, error) {
+		var value T
+		if err := values.Decode(&value); err != nil {
+			return Declaration{}, err
+		}
+		return Declaration{ClientRef: reference(value), Payload: value}, nil
+	}
+}
+
 // batcher reads no further than it has to.
 type batcher struct {
 	next    func() (Declaration, error)

@@ -416,6 +416,38 @@ func (c *Client) Balance(ctx context.Context) (*AccountBalance, error) {
 	return ask[AccountBalance](ctx, c, "/account/balance", "", "")
 }
 
+// ---- notices of the test mode ----
+
+// NoticeFilter is where a page of notices begins. Wait is rounded to seconds, and at most 30 of them.
+type NoticeFilter struct {
+	Cursor string // NextCursor of an earlier page; "": the page is empty, and its NextCursor the present end
+	Wait   time.Duration
+	Limit  int
+}
+
+// NoticesPage returns the notices of the test mode after the cursor, with a test key. If there are none, the service waits
+// for one as long as Wait, or less. NextCursor is where the next page begins, also after the last one.
+func (c *Client) NoticesPage(ctx context.Context, filter NoticeFilter) (*Page[Notice], error) {
+	return fetchPage[Notice](ctx, c, "/notices", queryOf(map[string]any{"cursor": filter.Cursor,
+		"wait": int64(filter.Wait.Round(time.Second) / time.Second), "limit": int64(filter.Limit)}))
+}
+
+// CreateNotice makes a notice with sample data for NoticesPage, with a test key.
+func (c *Client) CreateNotice(ctx context.Context, kind string) (*Notice, error) {
+	body, err := marshal(map[string]any{"type": kind})
+	if err != nil {
+		return nil, err
+	}
+	notice := &Notice{}
+	err = c.perform(ctx, call{method: http.MethodPost, target: "/notices", body: body}, func(got *answer) error {
+		return got.decode(notice)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return notice, nil
+}
+
 // ---- certifications ----
 
 // Certify asks for a certification of a range. It is issued after the answer: see Wait.

@@ -166,6 +166,25 @@ func TestServiceListsGoOnFromPageToPage(t *testing.T) {
 	expect(t, page.HasMore && len(page.Data) == 5 && page.Data[0].ClientRef == references[6], "%v", page)
 }
 
+func TestServiceNoticesOfTheTestModeAreFetched(t *testing.T) {
+	client := service(t, "CONSTANCIA_TEST_KEY")
+	end, err := client.NoticesPage(background, NoticeFilter{})
+	must(t, err)
+	expect(t, len(end.Data) == 0 && end.NextCursor != "", "%v", end)
+	made, err := client.CreateNotice(background, "balance.low")
+	must(t, err)
+	page, err := client.NoticesPage(background, NoticeFilter{Cursor: end.NextCursor, Wait: time.Second, Limit: 1})
+	must(t, err)
+	expect(t, len(page.Data) == 1 && page.Data[0].ID == made.ID, "%v", page)
+	details, err := page.Data[0].Details()
+	must(t, err)
+	data, is := details.(*BalanceLowData)
+	expect(t, is && data.Balance == 100, "%v", details)
+	_, err = client.CreateNotice(background, "balance")
+	var refused *APIError
+	expect(t, errors.As(err, &refused) && refused.Status == 400, "%v", err)
+}
+
 func TestServiceErrorsSayWhatIsToBeSaid(t *testing.T) {
 	client := service(t, "CONSTANCIA_KEY")
 	_, err := client.Register(background, strings.Repeat("x", 256), map[string]any{})

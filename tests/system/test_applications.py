@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+import golang
 from client import ROOT, PATIENCE
 from program import BINARY, clean_environment
 from test_client_typescript import CLIENT, run
@@ -38,7 +39,17 @@ def compiled(tmp_path_factory):
     return ["node", folder / "orders.js"]
 
 
-@pytest.fixture(name="command", params=["python", "typescript"])
+@pytest.fixture(name="go", scope="module")
+def built_in_go(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("go")
+    shutil.copy(ORDERS / "orders.go", folder)
+    (folder / "go.mod").write_text("module orders\n\ngo 1.19\n\nrequire constancia.example/constancia v0.1.0\n\n"
+                                   f"replace constancia.example/constancia => {golang.CLIENT}\n", encoding="utf-8")
+    golang.run_go(folder, "build", "-o", folder / "orders", cwd=folder)
+    return [folder / "orders"]
+
+
+@pytest.fixture(name="command", params=["python", "typescript", "go"])
 def command_of_language(request):
     if request.param == "python":
         return [sys.executable, ORDERS / "orders.py"]

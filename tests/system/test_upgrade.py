@@ -34,7 +34,7 @@ pytestmark = pytest.mark.both_stores
 FIXTURE = pathlib.Path(__file__).parents[1] / "support" / "fixtures" / "0.1.0"
 STEPS = sorted(path.stem for path in (pathlib.Path(__file__).parents[2] / "src/store/schema/sqlite")
                .glob("*.sql"))
-ROLLING = {"018-digest-index", "020-test-notices"}
+ROLLING = {"018-digest-index", "019-requests", "020-test-notices"}
 SIZES = {"digests_gathered": 5, "digests_of_chain": 5, "digest_block": 3, "digests_scanned_directly": 1,
          "digests_us": 20_000}
 EVER = {"certification__give_up_after": "36500d", "webhook__keep": "36500d",
