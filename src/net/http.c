@@ -200,7 +200,7 @@ static CURLcode set_method(CURL *easy, const struct http_request *request)
 		method = request->body.size > 0 ? "POST" : "GET";
 	if (strcmp(method, "HEAD") == 0)
 		return curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-	if (strcmp(method, "POST") == 0 || request->body.size > 0) {
+	if (!request->upload && (strcmp(method, "POST") == 0 || request->body.size > 0)) {
 		code |= curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.size);
 		code |= curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
 		                         request->body.data ? request->body.data : "");

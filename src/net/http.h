@@ -38,7 +38,7 @@ struct http_upload {
 /* Texts belong to the caller and are only read during http_send. NULL or 0 means "not used" unless
  * stated otherwise. */
 struct http_request {
-	const char *method; /* NULL: GET, or POST when there is a body */
+	const char *method; /* NULL: GET, or POST when there is a body; an upload must name its own */
 	const char *url;
 	const char *content_type;
 	const char *const *headers; /* "Name: value", without line ends */
