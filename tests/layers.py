@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "payment": {"base", "net"},
     "archive": {"base", "ledger", "seal"},
     "report": {"base", "ledger", "seal", "archive"},
+    "tools": {"base", "net", "archive"},
     "trustlist": {"base"},
     "verify": {"base", "ledger", "seal", "archive", "report", "trustlist"},
     "service": {"base", "net", "db", "ledger", "store", "content", "seal", "payment"},
@@ -27,8 +28,8 @@ MAY_INCLUDE = {
     "jobs": {"base", "net", "store", "seal", "service", "evidence", "issue", "admin"},
     "console": {"base", "net", "ledger", "store", "service", "evidence", "issue", "admin"},
     "http": {"base", "net", "store", "payment", "service", "evidence", "issue", "admin", "console"},
-    "cli": {"base", "net", "ledger", "store", "content", "seal", "payment", "archive", "report", "trustlist",
-            "verify", "service", "evidence", "issue", "admin", "jobs", "http"},
+    "cli": {"base", "net", "ledger", "store", "content", "seal", "payment", "archive", "report", "tools",
+            "trustlist", "verify", "service", "evidence", "issue", "admin", "jobs", "http"},
 }
 # A folder's other headers are its own.
 PUBLIC = {
@@ -57,6 +58,7 @@ PUBLIC = {
     "archive": {"archive.h", "archive_lines.h", "bundle.h", "receipt.h", "signer_list.h", "xml_text.h",
                 "zip_shape.h"},
     "report": {"pdf_check.h", "pdf_sign.h", "renderer.h", "report.h"},
+    "tools": {"api.h", "receipt_file.h", "remote_certification.h", "remote_registration.h"},
     "trustlist": {"trusted_list.h"},
     "verify": {"extract.h", "verifier.h", "verify.h"},
     "service": {"authority_failures.h", "clock_start.h", "event_body.h", "history.h", "interface.h", "keys.h",

@@ -117,6 +117,7 @@ extern const struct slice embedded_completion_bash, embedded_completion_fish,
  * operations. */
 int command_completion(const struct command_line *line, const struct command *commands,
                        size_t count);
+int command_certify(const struct command_line *line);
 int command_config_check(const struct command_line *line);
 int command_config_print(const struct command_line *line);
 int command_dev(const struct command_line *line);
@@ -124,6 +125,7 @@ int command_distribute(const struct command_line *line);
 int command_init(const struct command_line *line);
 int command_migrate(const struct command_line *line);
 int command_proof(const struct command_line *line);
+int command_register(const struct command_line *line);
 int command_restore(const struct command_line *line);
 int command_setup(const struct command_line *line);
 int command_signer_request(const struct command_line *line);
@@ -135,6 +137,7 @@ extern const struct option accept_rollback_options[];
 extern const struct option audit_export_options[];
 extern const struct option backup_verify_options[];
 extern const struct option bundle_options[];
+extern const struct option certify_options[];
 extern const struct option config_check_options[];
 extern const struct option dev_options[];
 extern const struct option distribute_options[];
@@ -142,6 +145,7 @@ extern const struct option init_options[];
 extern const struct option migrate_options[];
 extern const struct option restore_options[];
 extern const struct option proof_options[];
+extern const struct option register_options[];
 extern const struct option setup_options[];
 extern const struct option signer_request_options[];
 extern const struct option verify_options[];

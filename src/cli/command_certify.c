@@ -1,0 +1,276 @@
+/* The command `certify`, which has a range certified, downloads the documents and verifies them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/api_access.h"
+#include "tools/remote_certification.h"
+#include "tools/remote_registration.h"
+#include "verify/verify.h"
+
+#define MEMORY_MAX ((size_t)128 << 20)
+#define ROOTS_MAX ((size_t)16 << 20)
+#define WAIT_DEFAULT_US (600 * US_PER_SECOND)
+#define SEQUENCE_MAX INT64_C(1099511627775)
+#define RECEIPT_FILES_MAX 1000 /* of 10,000 receipts each */
+
+const struct option certify_options[] = {
+	API_OPTIONS,
+	{"from", "SEQUENCE", "first sequence number, with --to"},
+	{"to", "SEQUENCE", "last sequence number, with --from"},
+	{"since", "TIME", "start of the period of receipt (RFC 3339), inclusive, with --until"},
+	{"until", "TIME", "end of the period of receipt (RFC 3339), exclusive, with --since"},
+	{"save", "DIR",
+     "directory of the documents, created if missing; by default the "
+     "identifier of the certification"},
+	{"receipts", "FILE",
+     "receipts to compare with the archive; by default receipts.ndjson, "
+     "if it exists"},
+	{"trust", "FILE",
+     "trusted PEM certificates, as of verify; without them the signer is not established (exit "
+     "code 2)"},
+	{"wait", "DURATION", "longest time to wait for the certification; by default 10m"},
+	{0},
+};
+
+struct job {
+	const struct command_line *line;
+	struct api api;
+	struct arena arena;
+	struct channel_facts channel;
+	char id[CERTIFICATION_ID_MAX];
+	const char *directory;
+	struct saved_documents saved;
+	const char *receipt_paths[RECEIPT_FILES_MAX];
+	size_t receipt_path_count;
+	uint64_t receipts;
+	bool shown;
+};
+
+static void job_free(struct job **job)
+{
+	if (!*job)
+		return;
+	api_close(&(*job)->api);
+	arena_free(&(*job)->arena);
+	free(*job);
+}
+
+static void show_state(void *context, const struct certification *certification)
+{
+	struct job *job = context;
+	(void)command_show_progress(&job->shown, certification->id,
+	                            (uint64_t)(certification->progress * 1000), 1000);
+}
+
+/* ---- the range ---- */
+
+static int read_time(const struct command_line *line, const char *option, int64_t *ret_us)
+{
+	char name[16];
+	struct error error = {0};
+	snprintf(name, sizeof name, "--%s", option);
+	if (time_parse(slice_of(command_option(line, option)), name, ret_us, &error))
+		return command_usage_error(line, "%s", command_message(&error));
+	return 0;
+}
+
+/* Reads the range that the options give; `ret_given` is false if they give none. */
+static int read_range(const struct command_line *line, struct certified_range *ret_range,
+                      bool *ret_given)
+{
+	bool from = command_option(line, "from"), to = command_option(line, "to");
+	bool since = command_option(line, "since"), until = command_option(line, "until");
+	*ret_given = from || since;
+	*ret_range = (struct certified_range){.by_time = since, .first = 1, .last = 1};
+	if (from != to || since != until || (from && since))
+		return command_usage_error(line, "Specify exactly one pair, --from and --to or --since "
+		                                 "and --until, or none of them.");
+	int exit_code = command_number(line, "from", 1, SEQUENCE_MAX, &ret_range->first);
+	if (!exit_code)
+		exit_code = command_number(line, "to", 1, SEQUENCE_MAX, &ret_range->last);
+	if (!exit_code && since)
+		exit_code = read_time(line, "since", &ret_range->from_us);
+	if (!exit_code && since)
+		exit_code = read_time(line, "until", &ret_range->to_us);
+	return exit_code;
+}
+
+/* Chooses what was registered since the last certification. If there is nothing new, the last
+ * certification is taken up again: so a command that was interrupted is repeated without a further
+ * fee. */
+static int choose_range(struct job *job, const struct certification_wait *wait,
+                        struct certified_range *range, struct error *error)
+{
+	int64_t certified = 0, newest = 0;
+	int result = remote_find_certified(&job->api, wait, &job->arena, job->id, &certified, error);
+	if (!result)
+		result = remote_last_sequence(&job->api, &job->arena, &newest, error);
+	if (!result && newest == 0)
+		result = tool_fail(error, ERR_REFUSED, "Nothing is registered yet.");
+	if (newest > certified)
+		job->id[0] = '\0';
+	*range = (struct certified_range){.first = certified + 1, .last = newest};
+	return result;
+}
+
+/* Has the given range certified, or what is new (NULL). */
+static int request(struct job *job, const struct certified_range *given, int64_t wait_us,
+                   struct error *error)
+{
+	struct certified_range range = {0};
+	struct certification certification;
+	struct certification_wait wait = {.until_us = clock_monotonic_us() + wait_us};
+	if (!job->line->json && isatty(STDERR_FILENO)) {
+		wait.progress = show_state;
+		wait.context = job;
+	}
+	int result = remote_channel(&job->api, &job->arena, &job->channel, error);
+	if (given)
+		range = *given;
+	else if (!result)
+		result = choose_range(job, &wait, &range, error);
+	if (!result && !job->id[0]) {
+		result = remote_certify(&job->api, &range, &job->arena, &certification, error);
+		if (!result)
+			memcpy(job->id, certification.id, sizeof job->id);
+	}
+	return result ? result : remote_wait(&job->api, &wait, job->id, error);
+}
+
+/* ---- the documents ---- */
+
+static int save(struct job *job, struct error *error)
+{
+	const char *receipts = command_option(job->line, "receipts");
+	const char *directory = command_option(job->line, "save");
+	job->directory = directory ? directory : job->id;
+	int result = remote_save(&job->api, job->id, job->directory, &job->arena, &job->saved, error);
+	if (result || (!receipts && access("receipts.ndjson", F_OK) != 0))
+		return result;
+	const struct receipt_selection selection = {.receipts = receipts ? receipts : "receipts.ndjson",
+	                                            .directory = job->directory,
+	                                            .channel_id = job->channel.channel_id,
+	                                            .first = job->saved.first,
+	                                            .last = job->saved.last,
+	                                            .is_test = job->saved.is_test};
+	return receipts_select(&selection, &job->arena, job->receipt_paths, RECEIPT_FILES_MAX,
+	                       &job->receipt_path_count, &job->receipts, error);
+}
+
+static int verify(struct job *job, struct verify_result *ret_result, struct error *error)
+{
+	BUF_AUTO struct buf text;
+	const char *trust = command_option(job->line, "trust");
+	buf_init(&text, ROOTS_MAX);
+	int result = trust ? verify_read_roots(trust, &text, error) : 0;
+	struct trust_roots roots = {0};
+	if (trust)
+		roots.signers = roots.timestamps = buf_slice(&text);
+	const struct verify_options options = {.receipts = job->receipt_paths,
+	                                       .receipt_count = job->receipt_path_count,
+	                                       .use_threads = true};
+	return result ? result
+	              : verify_paths(job->saved.paths, job->saved.count, &roots, &options, ret_result,
+	                             error);
+}
+
+static int write_verification(const struct verify_result *verified, struct json_writer *writer)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+	if (!memory)
+		return ERR_NO_MEMORY;
+	verify_print(verified, true, memory);
+	int result = fclose(memory) == 0 ? 0 : ERR_NO_MEMORY;
+	while (size && text[size - 1] == '\n')
+		size--;
+	if (!result)
+		json_raw(writer, "verification", slice_make(text, size));
+	free(text);
+	return result;
+}
+
+static int print_json(const struct job *job, const struct verify_result *verified)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, MEMORY_MAX);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "certification_id", job->id);
+	json_begin_array(&writer, "files");
+	for (size_t i = 0; i < job->saved.count; i++)
+		json_text(&writer, NULL, job->saved.paths[i]);
+	json_end_array(&writer);
+	json_integer(&writer, "first_sequence", job->saved.first);
+	json_integer(&writer, "last_sequence", job->saved.last);
+	json_integer(&writer, "receipts", (int64_t)job->receipts);
+	int result = write_verification(verified, &writer);
+	json_end_object(&writer);
+	if (!result)
+		result = buf_check(&text);
+	if (!result)
+		printf("%s\n", text.data);
+	return result;
+}
+
+static void print_text(const struct job *job, const struct verify_result *verified)
+{
+	BUF_AUTO struct buf sentence;
+	printf("%s: events %lld to %lld\n", job->id, (long long)job->saved.first,
+	       (long long)job->saved.last);
+	for (size_t i = 0; i < job->saved.count; i++)
+		printf("  %s\n", job->saved.paths[i]);
+	printf("Compared with %llu receipts.\n", (unsigned long long)job->receipts);
+	for (const struct verify_finding *at = verified->first; at; at = at->next)
+		printf("%s: %s%s%s%s%s\n", verify_severity_text(at->severity), at->path,
+		       *at->path ? ": " : "", at->where, *at->where ? ": " : "", at->what);
+	buf_init(&sentence, (size_t)1 << 20);
+	if (!verify_write_sentence(verified, LANGUAGE_ENGLISH, &sentence))
+		printf("%s\n", sentence.data);
+}
+
+/* Does everything that can fail before there is a verdict. Returns 0, or the exit code. */
+static int run(struct job *job, struct verify_result *ret_verified)
+{
+	struct certified_range range;
+	struct error error = {0};
+	bool given;
+	int64_t wait_us = WAIT_DEFAULT_US;
+	int exit_code = read_range(job->line, &range, &given);
+	if (!exit_code)
+		exit_code = command_duration(job->line, "wait", 86400 * US_PER_SECOND, &wait_us);
+	if (!exit_code)
+		exit_code = command_open_api(job->line, &job->api);
+	if (exit_code)
+		return exit_code;
+	error.code = request(job, given ? &range : NULL, wait_us, &error);
+	command_hide_progress(job->shown);
+	if (!error.code)
+		error.code = save(job, &error);
+	if (!error.code)
+		error.code = verify(job, ret_verified, &error);
+	return error.code ? command_fail(job->line, &error) : 0;
+}
+
+int command_certify(const struct command_line *line)
+{
+	__attribute__((cleanup(job_free))) struct job *job = calloc(1, sizeof *job);
+	struct verify_result verified;
+	if (!job)
+		abort();
+	job->line = line;
+	arena_init(&job->arena, MEMORY_MAX);
+	int exit_code = run(job, &verified);
+	if (exit_code)
+		return exit_code;
+	if (!line->json)
+		print_text(job, &verified);
+	else if (print_json(job, &verified))
+		exit_code = 2;
+	int verdict = verify_exit_code(&verified);
+	verify_result_free(&verified);
+	return exit_code ? exit_code : verdict;
+}

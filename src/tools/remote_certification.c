@@ -1,0 +1,202 @@
+#include "tools/remote_certification.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEYS_MAX 10 /* failed certifications of one range within 24 hours */
+#define POLL_FIRST_US (US_PER_SECOND / 4)
+#define POLL_LONGEST_US (5 * US_PER_SECOND)
+#define WAIT_MEMORY_MAX ((size_t)64 << 20)
+#define KEY_SIZE 160
+
+static bool copy_text(const struct json *json, const char *name, char *text, size_t size)
+{
+	struct slice value;
+	if (!json_get_text(json, name, &value) || value.size >= size)
+		return false;
+	memcpy(text, value.data, value.size);
+	text[value.size] = '\0';
+	return true;
+}
+
+static int read_certification(const struct api_answer *answer, struct json *json,
+                              struct certification *ret_certification, struct error *error)
+{
+	struct certification certification = {.json = json};
+	struct slice status;
+	const struct json *progress = json_member(json, "progress");
+	if (!copy_text(json, "certification_id", certification.id, sizeof certification.id) ||
+	    !json_get_text(json, "status", &status))
+		return error_cause(error, ERR_NETWORK, "the answer is no certification");
+	(void)copy_text(json, "verification_code", certification.code, sizeof certification.code);
+	certification.completed = slice_is(status, "completed") && certification.code[0];
+	certification.failed = slice_is(status, "failed");
+	if (progress && progress->type == JSON_NUMBER)
+		certification.progress = progress->number;
+	if (answer) {
+		certification.retry_after_us = answer->retry_after_us;
+		certification.replayed = answer->replayed;
+	}
+	*ret_certification = certification;
+	return 0;
+}
+
+/* ---- request ---- */
+
+static void write_request(const struct certified_range *range, unsigned attempt, struct buf *body,
+                          char key[KEY_SIZE])
+{
+	char from[TIME_TEXT_SIZE], to[TIME_TEXT_SIZE], suffix[16] = "";
+	struct json_writer writer = {.out = body};
+	if (attempt > 1)
+		snprintf(suffix, sizeof suffix, ":%u", attempt);
+	json_begin_object(&writer, NULL);
+	if (range->by_time) {
+		time_format(range->from_us, from);
+		time_format(range->to_us, to);
+		json_text(&writer, "from", from);
+		json_text(&writer, "to", to);
+		snprintf(key, KEY_SIZE, "certify:%s/%s%s", from, to, suffix);
+	} else {
+		json_integer(&writer, "seq_from", range->first);
+		json_integer(&writer, "seq_to", range->last);
+		snprintf(key, KEY_SIZE, "certify:%" PRId64 "-%" PRId64 "%s", range->first, range->last,
+		         suffix);
+	}
+	json_end_object(&writer);
+}
+
+int remote_certify(struct api *api, const struct certified_range *range, struct arena *arena,
+                   struct certification *ret_certification, struct error *error)
+{
+	for (unsigned attempt = 1;; attempt++) {
+		BUF_AUTO struct buf body;
+		char key[KEY_SIZE];
+		struct api_answer answer;
+		buf_init(&body, 1024);
+		write_request(range, attempt, &body, key);
+		if (buf_check(&body))
+			return ERR_NO_MEMORY;
+		const struct api_request request = {.path = "/certifications",
+		                                    .content_type = "application/json",
+		                                    .body = buf_slice(&body),
+		                                    .idempotency_key = key};
+		int result = api_send(api, &request, arena, &answer, error);
+		if (!result)
+			result = read_certification(&answer, answer.json, ret_certification, error);
+		bool failed_before = !result && ret_certification->failed && ret_certification->replayed;
+		if (!failed_before || attempt == KEYS_MAX)
+			return result;
+	}
+}
+
+int remote_certification(struct api *api, const char *id, struct arena *arena,
+                         struct certification *ret_certification, struct error *error)
+{
+	char path[CERTIFICATION_ID_MAX + 32];
+	struct api_answer answer;
+	snprintf(path, sizeof path, "/certifications/%s", id);
+	int result = api_send(api, &(struct api_request){.path = path}, arena, &answer, error);
+	return result ? result : read_certification(&answer, answer.json, ret_certification, error);
+}
+
+/* ---- wait ---- */
+
+int remote_wait(struct api *api, const struct certification_wait *wait, const char *id,
+                struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	struct certification certification;
+	int64_t poll_us = POLL_FIRST_US;
+	arena_init(&arena, WAIT_MEMORY_MAX);
+	for (;;) {
+		arena_reset(&arena);
+		int result = remote_certification(api, id, &arena, &certification, error);
+		if (result)
+			return result;
+		if (wait->progress)
+			wait->progress(wait->context, &certification);
+		if (certification.completed)
+			return 0;
+		if (certification.failed)
+			return tool_fail(error, ERR_REFUSED,
+			                 "The certification %s failed. If it had a fee, it was refunded. "
+			                 "Run the command again to request another one.",
+			                 id);
+		int64_t pause_us = certification.retry_after_us ? certification.retry_after_us : poll_us;
+		poll_us = 2 * poll_us < POLL_LONGEST_US ? 2 * poll_us : POLL_LONGEST_US;
+		if (clock_monotonic_us() + pause_us > wait->until_us)
+			return tool_fail(error, ERR_UNAVAILABLE,
+			                 "The certification %s is still in progress. Run the same command "
+			                 "again to continue to wait; it pays nothing again.",
+			                 id);
+		api_sleep_us(pause_us);
+	}
+}
+
+/* ---- the range since the last certification ---- */
+
+int remote_last_sequence(struct api *api, struct arena *arena, int64_t *ret_last,
+                         struct error *error)
+{
+	struct api_answer answer;
+	int result = api_send(api, &(struct api_request){.path = "/events?order=desc&limit=1"}, arena,
+	                      &answer, error);
+	if (result)
+		return result;
+	const struct json *data = json_member(answer.json, "data");
+	*ret_last = 0;
+	if (data && data->first && !json_get_integer(data->first, "sequence", ret_last))
+		return error_cause(error, ERR_NETWORK, "the answer is no list of events");
+	return 0;
+}
+
+/* Gets the last sequence number of a certification by time from the service's verification. */
+static int last_of_period(struct api *api, const struct certification_wait *wait, const char *id,
+                          struct arena *arena, int64_t *ret_last, struct error *error)
+{
+	struct certification certification;
+	struct api_answer answer;
+	char path[CERTIFICATION_ID_MAX + 32];
+	int result = remote_wait(api, wait, id, error);
+	if (!result)
+		result = remote_certification(api, id, arena, &certification, error);
+	if (result)
+		return result;
+	snprintf(path, sizeof path, "/verify/%s", certification.code);
+	result = api_send(api, &(struct api_request){.path = path, .is_public = true}, arena, &answer,
+	                  error);
+	if (!result && !json_get_integer(answer.json, "last_sequence", ret_last))
+		result = error_cause(error, ERR_NETWORK, "the answer has no last sequence number");
+	return result;
+}
+
+int remote_find_certified(struct api *api, const struct certification_wait *wait,
+                          struct arena *arena, char ret_id[CERTIFICATION_ID_MAX], int64_t *ret_last,
+                          struct error *error)
+{
+	struct api_answer answer;
+	int64_t last;
+	int result = api_send(api, &(struct api_request){.path = "/certifications?limit=20"}, arena,
+	                      &answer, error);
+	if (result)
+		return result;
+	const struct json *data = json_member(answer.json, "data");
+	*ret_last = 0;
+	for (struct json *at = data ? data->first : NULL; at; at = at->next) {
+		struct certification certification;
+		result = read_certification(NULL, at, &certification, error);
+		if (!result && certification.failed)
+			continue;
+		if (!result && !json_get_integer(json_member(at, "range"), "seq_to", &last))
+			result = last_of_period(api, wait, certification.id, arena, &last, error);
+		if (result)
+			return result;
+		if (last > *ret_last) {
+			*ret_last = last;
+			memcpy(ret_id, certification.id, CERTIFICATION_ID_MAX);
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,174 @@
+"""The command `certify`: request, wait, download, and verification against the receipts."""
+
+import hashlib
+import json
+import os
+
+import pytest
+
+from client import fresh
+from scripted import say, script  # noqa: F401
+from tools import Tools, receipts_of, tools_of
+
+
+@pytest.fixture
+def tools(service, channel, tmp_path):
+    return tools_of(service, channel.live_key["key"], tmp_path)
+
+
+def registered(tools, count=2):
+    for _ in range(count):
+        (tools.folder / "file").write_text(fresh())
+        tools.run("register", "file")
+
+
+def trusted(service):
+    return ("--trust", service.data / "trust.pem")
+
+
+def test_everything_is_certified_and_valid(service, channel, tools):
+    registered(tools, 3)
+    done = tools.run("certify", "--save", "out", *trusted(service))
+    assert "Compared with 3 receipts." in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("VALID")
+    (listed,) = channel.live.get("/v1/certifications").json["data"]
+    assert listed["range"]["seq_from"] == 1 and listed["range"]["seq_to"] == 3
+    names = sorted(os.listdir(tools.folder / "out"))
+    number = listed["certification_id"]
+    assert names == [f"{number}-en.pdf", f"{number}-es.pdf", f"{number}-evidence.zip", "content-part-001.zip",
+                     "receipts-1.ndjson"]
+    assert receipts_of(tools.folder / "out", "receipts-1.ndjson") == receipts_of(tools.folder)
+    record = channel.live.get(f"/verify/{listed['verification_code']}", headers={"Accept": "application/json"}).json
+    for document in record["documents"]:
+        content = (tools.folder / "out" / document["name"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == document["sha256"]
+
+
+def test_without_roots_the_origin_is_not_established(tools):
+    registered(tools, 1)
+    done = tools.run("certify", expect=2)
+    assert done.stdout.splitlines()[-1].startswith("INTACT, SIGNER NOT ESTABLISHED")
+
+
+def test_a_repetition_takes_up_the_last_certification(service, channel, tools):
+    registered(tools)
+    first = tools.lines("certify", *trusted(service))[0]
+    (tools.folder / first["files"][0]).unlink()
+    (tools.folder / first["files"][1]).write_bytes(b"altered")
+    again = tools.lines("certify", *trusted(service))[0]
+    assert again["certification_id"] == first["certification_id"]
+    assert again["verification"]["valid"] and again["receipts"] == 2
+    assert (first["first_sequence"], first["last_sequence"]) == (1, 2)
+    registered(tools, 1)
+    new = tools.lines("certify", *trusted(service))[0]
+    assert (new["first_sequence"], new["last_sequence"], new["receipts"]) == (3, 3, 1)
+    assert len(channel.live.get("/v1/certifications").json["data"]) == 2
+
+
+def test_a_repeated_range_pays_once(start, tmp_path):
+    service = start(certification__fee=10, seal__interval="1s")
+    channel = service.new_channel(credits=100)
+    tools = tools_of(service, channel.live_key["key"], tmp_path)
+    registered(tools, 2)
+    left = channel.live.balance()["balance"]
+    one = tools.lines("certify", "--from", 1, "--to", 2, *trusted(service))[0]
+    assert channel.live.balance()["balance"] == left - 10
+    again = tools.lines("certify", "--from", 1, "--to", 2, *trusted(service))[0]
+    assert again["certification_id"] == one["certification_id"]
+    assert channel.live.balance()["balance"] == left - 10
+    assert len(channel.live.get("/v1/certifications").json["data"]) == 1
+
+
+def test_a_period_is_certified(service, channel, tools):
+    registered(tools)
+    first, last = receipts_of(tools.folder)
+    one = tools.lines("certify", "--since", first["received_at"], "--until", last["received_at"], *trusted(service))[0]
+    assert (one["first_sequence"], one["last_sequence"]) == (1, 1)
+    rest = tools.lines("certify", *trusted(service))[0]  # the end of a period is known to its verification
+    assert (rest["first_sequence"], rest["last_sequence"]) == (2, 2)
+
+
+def test_a_test_key_certifies_test_events(service, channel, tmp_path):
+    live, test = (tools_of(service, key["key"], tmp_path) for key in (channel.live_key, channel.test_key))
+    registered(live, 1)
+    registered(test, 2)
+    one = test.lines("certify", *trusted(service))[0]
+    assert one["certification_id"].startswith("CERT-TEST-") and one["receipts"] == 2
+
+
+def test_an_altered_receipt_is_found(service, tools):
+    registered(tools, 1)
+    (receipt,) = receipts_of(tools.folder)
+    receipt["hash"] = "0" * 64
+    (tools.folder / "receipts.ndjson").write_text(json.dumps(receipt) + "\n")
+    done = tools.run("certify", *trusted(service), expect=2)
+    assert "receipt" in done.stdout and not done.stdout.splitlines()[-1].startswith("VALID")
+    (tools.folder / "receipts.ndjson").write_text("no receipt\n")
+    assert "no receipt" in tools.error("certify", *trusted(service))["message"]
+
+
+def test_receipts_that_do_not_exist_are_an_error_only_when_named(service, tools):
+    registered(tools, 1)
+    (tools.folder / "receipts.ndjson").unlink()
+    assert tools.lines("certify", *trusted(service))[0]["receipts"] == 0
+    assert "absent" in tools.error("certify", "--receipts", "absent", expect=2)["cause"]
+
+
+def test_nothing_to_certify(tools):
+    assert "Nothing is registered" in tools.error("certify")["message"]
+    assert tools.error("certify", "--from", 1, "--to", 2)["code"] == "validation_error"
+
+
+@pytest.mark.parametrize("words", [
+    ("--from", "1"), ("--since", "2026-01-01T00:00:00Z"), ("--from", "0", "--to", "1"), ("--from", "x", "--to", "1"),
+    ("--from", "1", "--to", "1", "--since", "2026-01-01T00:00:00Z", "--until", "2026-01-02T00:00:00Z"),
+    ("--since", "yesterday", "--until", "today"), ("--wait", "soon")])
+def test_misuse_is_refused_before_anything_is_sent(tmp_path, words):
+    assert Tools("http://127.0.0.1:1/v1", "svc_test_x", tmp_path).error("certify", *words, expect=2)
+
+
+# ---- against a scripted service ----
+
+def certification(status="completed", **more):
+    return {"certification_id": "CERT-2026-0000001", "status": status, "progress": 1, "verification_code": "SVC-1",
+            "evidence_url": None, "reports": [], "content_parts": [], **more}
+
+
+def ok(record, status=200, **headers):
+    return say(status, json.dumps(record).encode(), **headers)
+
+
+CHANNEL = {"channel_id": "chn_1", "current_config": {"modality": "content"}}
+
+
+def test_a_failed_certification_is_followed_by_another_key(script, tmp_path):  # noqa: F811
+    script.answers = [ok(CHANNEL), ok(certification("failed"), 202, Idempotent_Replayed="true"),
+                      ok(certification("failed"), 202), ok(certification("failed"))]
+    error = Tools(f"{script.url}/v1", "svc_test_x", tmp_path).error("certify", "--from", 1, "--to", 2)
+    assert "failed" in error["message"] and "refunded" in error["message"]
+    assert [seen.headers["Idempotency-Key"] for seen in script.seen if seen.command == "POST"] == [
+        "certify:1-2", "certify:1-2:2"]
+
+
+def test_the_wait_ends(script, tmp_path):  # noqa: F811
+    script.answers = [ok(CHANNEL), ok(certification("processing"), 202),
+                      ok(certification("processing"), Retry_After="3600")]
+    error = Tools(f"{script.url}/v1", "svc_test_x", tmp_path).error("certify", "--from", 1, "--to", 2, expect=2)
+    assert "still in progress" in error["message"]
+
+
+@pytest.mark.parametrize("name, reason", [
+    ("..%2Fout", "without a digest"), (".hidden", "without a digest"), ("unknown.zip", "without a digest"),
+    ("good.zip", "does not have the digest")])
+def test_no_file_but_a_document_on_record_is_written(script, tmp_path, name, reason):  # noqa: F811
+    url = f"{script.url}/v1/downloads/{name}?mac=x"
+    verification = {"first_sequence": 1, "last_sequence": 2, "mode": "live", "documents": [
+        {"name": "good.zip", "bytes": 3, "sha256": "0" * 64}, {"name": ".hidden", "bytes": 3, "sha256": "0" * 64},
+        {"name": "../out", "bytes": 3, "sha256": "0" * 64}]}
+    script.answers = [ok(CHANNEL), ok(certification(), 202), ok(certification()),
+                      ok(certification(evidence_url=url)), ok(verification)] + [say(200, b"abc")] * 5
+    tools = Tools(f"{script.url}/v1", "svc_test_x", tmp_path)
+    assert reason in tools.error("certify", "--from", 1, "--to", 2, "--save", "out", expect=2)["cause"]
+    assert set(os.listdir(tmp_path)) == {"out"}
+    assert not os.listdir(tmp_path / "out")
+    assert all(seen.headers["Authorization"] is None for seen in script.seen[4:])
