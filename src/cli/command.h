@@ -118,6 +118,7 @@ extern const struct slice embedded_completion_bash, embedded_completion_fish,
 int command_completion(const struct command_line *line, const struct command *commands,
                        size_t count);
 int command_certify(const struct command_line *line);
+int command_chaos(const struct command_line *line);
 int command_config_check(const struct command_line *line);
 int command_config_print(const struct command_line *line);
 int command_dev(const struct command_line *line);
@@ -138,6 +139,7 @@ extern const struct option audit_export_options[];
 extern const struct option backup_verify_options[];
 extern const struct option bundle_options[];
 extern const struct option certify_options[];
+extern const struct option chaos_options[];
 extern const struct option config_check_options[];
 extern const struct option dev_options[];
 extern const struct option distribute_options[];
