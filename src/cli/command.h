@@ -38,6 +38,8 @@ struct command {
 	const char *arguments; /* placeholders in usage: "DIR"; NULL: none */
 	unsigned arguments_least;
 	unsigned arguments_most;
+	/* Returns a possible value of the first argument, for completion; NULL after the last one. */
+	const char *(*choice)(unsigned index);
 	const char *summary;
 	const struct option *options; /* NULL: common_options only */
 	bool only_given_file;         /* reads no settings file other than that of --config */
@@ -124,6 +126,7 @@ int command_config_print(const struct command_line *line);
 int command_dev(const struct command_line *line);
 int command_distribute(const struct command_line *line);
 int command_init(const struct command_line *line);
+int command_listen(const struct command_line *line);
 int command_migrate(const struct command_line *line);
 int command_proof(const struct command_line *line);
 int command_register(const struct command_line *line);
@@ -131,6 +134,9 @@ int command_restore(const struct command_line *line);
 int command_setup(const struct command_line *line);
 int command_signer_request(const struct command_line *line);
 int command_serve(const struct command_line *line);
+int command_trigger(const struct command_line *line);
+/* Returns the types of notices one by one; NULL after the last one. */
+const char *trigger_type(unsigned index);
 int command_verify(const struct command_line *line);
 int command_version(const struct command_line *line);
 
@@ -144,12 +150,14 @@ extern const struct option config_check_options[];
 extern const struct option dev_options[];
 extern const struct option distribute_options[];
 extern const struct option init_options[];
+extern const struct option listen_options[];
 extern const struct option migrate_options[];
 extern const struct option restore_options[];
 extern const struct option proof_options[];
 extern const struct option register_options[];
 extern const struct option setup_options[];
 extern const struct option signer_request_options[];
+extern const struct option trigger_options[];
 extern const struct option verify_options[];
 
 struct signing_request;

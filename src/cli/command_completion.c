@@ -90,6 +90,9 @@ static void add_table(const struct catalogue *catalogue, struct buf *out)
 		const struct command *command = &catalogue->commands[i];
 		add_words(catalogue, i, command->summary, out);
 		add_options(command->name, command->options, out);
+		const char *choice;
+		for (unsigned at = 0; command->choice && (choice = command->choice(at)); at++)
+			buf_printf(out, "%s:%s::\n", command->name, choice);
 		if (is_file(command->arguments))
 			buf_printf(out, "%s:::\n", command->name);
 	}

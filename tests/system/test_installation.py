@@ -218,6 +218,7 @@ def test_bash_knows_values_and_files(installed, tmp_path):
     (tmp_path / "evidence.zip").touch()
     assert complete(script, "limit", "create", "--period", "") == ["day", "month"]
     assert complete(script, "limit", "create", "--max", "") == []
+    assert complete(script, "trigger", "bal") == ["balance.low", "balance.exhausted"]
     assert complete(script, "--config", tmp_path / "e") == [str(tmp_path / "evidence.zip")]
     assert complete(script, "--config", "x", "acc") == ["account"]
     assert complete(script, "verify", tmp_path / "e") == [str(tmp_path / "evidence.zip")]
