@@ -58,7 +58,7 @@ PUBLIC = {
     "archive": {"archive.h", "archive_lines.h", "bundle.h", "receipt.h", "signer_list.h", "xml_text.h",
                 "zip_shape.h"},
     "report": {"pdf_check.h", "pdf_sign.h", "renderer.h", "report.h"},
-    "tools": {"api.h", "fault_proxy.h", "notice_feed.h", "receipt_file.h", "remote_certification.h", "remote_registration.h"},
+    "tools": {"api.h", "fault_proxy.h", "json_items.h", "notice_feed.h", "receipt_file.h", "remote_certification.h", "remote_registration.h"},
     "trustlist": {"trusted_list.h"},
     "verify": {"extract.h", "verifier.h", "verify.h"},
     "service": {"authority_failures.h", "clock_start.h", "event_body.h", "history.h", "interface.h", "keys.h",

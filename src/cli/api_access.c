@@ -1,6 +1,7 @@
 #include "cli/api_access.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,4 +79,11 @@ int command_duration(const struct command_line *line, const char *option, int64_
 		                           option, (long long)(maximum_us / US_PER_SECOND), text);
 	*value_us = duration_us;
 	return 0;
+}
+
+void command_print_line(struct slice json)
+{
+	for (size_t i = 0; i < json.size; i++)
+		putchar(json.data[i] == '\n' || json.data[i] == '\r' ? ' ' : json.data[i]);
+	putchar('\n');
 }

@@ -25,4 +25,7 @@ int command_number(const struct command_line *line, const char *option, int64_t 
 int command_duration(const struct command_line *line, const char *option, int64_t maximum_us,
                      int64_t *value_us) MUST_CHECK;
 
+/* Prints JSON as received on one line: it has line ends only between its tokens. */
+void command_print_line(struct slice json);
+
 #endif

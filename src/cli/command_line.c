@@ -69,6 +69,8 @@ static int parse_option(struct command_line *line, const struct option *options,
 		word = "--help";
 	if (strcmp(word, "-o") == 0 && find_option(options, "output", strlen("output")))
 		word = "--output";
+	if (strcmp(word, "-n") == 0 && find_option(options, "lines", strlen("lines")))
+		word = "--lines";
 	if (word[1] != '-')
 		return command_usage_error(line, "Unknown option '%s'. See --help.", word);
 	const char *name = word + 2;

@@ -60,14 +60,6 @@ static bool has_type(const char *types, const char *type)
 
 /* ---- output ---- */
 
-/* Prints JSON on one line: it has line ends only between its tokens. */
-static void print_line(struct slice json)
-{
-	for (size_t i = 0; i < json.size; i++)
-		putchar(json.data[i] == '\n' || json.data[i] == '\r' ? ' ' : json.data[i]);
-	putchar('\n');
-}
-
 static void print_json_attempt(const struct notice *notice, const struct notice_attempt *attempt,
                                int number, bool acknowledged)
 {
@@ -90,7 +82,7 @@ static void print_json_attempt(const struct notice *notice, const struct notice_
 	}
 	json_end_object(&writer);
 	if (!buf_check(&text))
-		print_line(buf_slice(&text));
+		command_print_line(buf_slice(&text));
 }
 
 /* `attempt` is NULL without a receiver. */
@@ -101,7 +93,7 @@ static void print_attempt(const struct listening *listening, const struct notice
 	if (listening->line->json)
 		print_json_attempt(notice, attempt, number, acknowledged);
 	else if (!attempt)
-		print_line(notice->text);
+		command_print_line(notice->text);
 	else if (acknowledged)
 		printf("%s %s %s: %d in %lld ms\n", notice->created_at, notice->type, notice->id,
 		       attempt->status, duration_ms);
@@ -300,7 +292,7 @@ int command_trigger(const struct command_line *line)
 	if (error.code)
 		return command_fail(line, &error);
 	if (line->json)
-		print_line(answer.text);
+		command_print_line(answer.text);
 	else
 		printf("%s: %s\n", notice.type, notice.id);
 	return 0;

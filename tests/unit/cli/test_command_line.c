@@ -57,6 +57,17 @@ TEST_CASE(test_output_has_a_short_form)
 	assert_int_equal(line.argument_count, 1);
 }
 
+/* -n belongs to the commands that have --lines. */
+TEST_CASE(test_lines_have_a_short_form)
+{
+	static const struct option with_lines[] = {{"lines", "N", ""}, {0}};
+	assert_int_equal(PARSE("-n", "3"), 2);
+	free(line.arguments);
+	line = (struct command_line){.command = "test"};
+	assert_int_equal(command_line_parse(&line, with_lines, 2, (char *[]){"-n", "3"}), 0);
+	assert_string_equal(command_option(&line, "lines"), "3");
+}
+
 TEST_CASE(test_misuse_is_refused)
 {
 	assert_int_equal(PARSE("--bogus"), 2);
