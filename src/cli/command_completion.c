@@ -8,18 +8,13 @@
 #define SCRIPT_LIMIT ((size_t)1 << 20)
 #define TABLE_MARK "@TABLE@"
 
-struct catalogue {
-	const struct command *commands;
-	size_t count;
-};
-
 /* Returns the name of a command or, after the last command, of an operation. NULL: no more. */
-static const char *name_at(const struct catalogue *catalogue, size_t index)
+static const char *name_at(const struct program *program, size_t index)
 {
-	if (index < catalogue->count)
-		return catalogue->commands[index].name;
-	const struct admin_operation *operation = admin_operation_at(index - catalogue->count);
-	return operation ? operation->name : NULL;
+	if (index < program->command_count)
+		return program->commands[index].name;
+	const struct operations *operations = program->operations;
+	return operations ? operations->name(index - program->command_count) : NULL;
 }
 
 static bool is_file(const char *place)
@@ -29,10 +24,10 @@ static bool is_file(const char *place)
 }
 
 /* Returns whether an earlier command has the same first word. */
-static bool is_known(const struct catalogue *catalogue, size_t index, const char *name, size_t size)
+static bool is_known(const struct program *program, size_t index, const char *name, size_t size)
 {
 	for (size_t i = 0; i < index; i++) {
-		const char *earlier = name_at(catalogue, i);
+		const char *earlier = name_at(program, i);
 		if (strncmp(earlier, name, size) == 0 && (earlier[size] == ' ' || !earlier[size]))
 			return true;
 	}
@@ -41,20 +36,20 @@ static bool is_known(const struct catalogue *catalogue, size_t index, const char
 
 /* ---- the table; the scripts document its format ---- */
 
-static void add_words(const struct catalogue *catalogue, size_t index, const char *summary,
+static void add_words(const struct program *program, size_t index, const char *summary,
                       struct buf *out)
 {
-	const char *name = name_at(catalogue, index);
+	const char *name = name_at(program, index);
 	const char *second = strchr(name, ' ');
 	int first = (int)strcspn(name, " ");
-	if (!is_known(catalogue, index, name, (size_t)first))
+	if (!is_known(program, index, name, (size_t)first))
 		buf_printf(out, ":%.*s::%s\n", first, name, second ? "" : summary);
 	if (second)
 		buf_printf(out, "%.*s:%s::%s\n", first, name, second + 1, summary);
 }
 
-static void add_option(const char *command, const char *label, const char *place,
-                       const char *choices, const char *help, struct buf *out)
+void completion_add_option(const char *command, const char *label, const char *place,
+                           const char *choices, const char *help, struct buf *out)
 {
 	const char *value = choices ? choices : !place ? "" : is_file(place) ? "FILE" : "-";
 	buf_printf(out, "%s:%s:%s:%s\n", command, label, value, help);
@@ -65,40 +60,32 @@ static void add_options(const char *command, const struct option *options, struc
 	char label[ADMIN_LABEL_SIZE];
 	for (const struct option *at = options; at && at->name; at++) {
 		snprintf(label, sizeof label, "--%s", at->name);
-		add_option(command, label, at->place, NULL, at->help, out);
+		completion_add_option(command, label, at->place, NULL, at->help, out);
 	}
 }
 
-static void add_operation(const struct admin_operation *operation, struct buf *out)
+void completion_add_files(const char *command, const char *place, struct buf *out)
 {
-	const struct admin_parameter *at;
-	char label[ADMIN_LABEL_SIZE];
-	for (size_t i = 0; (at = admin_parameter_at(operation, i)); i++) {
-		command_label(at, label);
-		if (!at->positional)
-			add_option(operation->name, label, at->place, at->choices, at->help, out);
-		else if (is_file(at->place))
-			buf_printf(out, "%s:::\n", operation->name);
-	}
+	if (is_file(place))
+		buf_printf(out, "%s:::\n", command);
 }
 
-static void add_table(const struct catalogue *catalogue, struct buf *out)
+static void add_table(const struct program *program, struct buf *out)
 {
-	const struct admin_operation *operation;
-	add_options("", common_options, out);
-	for (size_t i = 0; i < catalogue->count; i++) {
-		const struct command *command = &catalogue->commands[i];
-		add_words(catalogue, i, command->summary, out);
-		add_options(command->name, command->options, out);
+	const struct operations *operations = program->operations;
+	add_options("", program->common_options, out);
+	for (size_t i = 0; i < program->command_count; i++) {
+		const struct command *command = &program->commands[i];
 		const char *choice;
+		add_words(program, i, command->summary, out);
+		add_options(command->name, command->options, out);
 		for (unsigned at = 0; command->choice && (choice = command->choice(at)); at++)
 			buf_printf(out, "%s:%s::\n", command->name, choice);
-		if (is_file(command->arguments))
-			buf_printf(out, "%s:::\n", command->name);
+		completion_add_files(command->name, command->arguments, out);
 	}
-	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {
-		add_words(catalogue, catalogue->count + i, operation->summary, out);
-		add_operation(operation, out);
+	for (size_t i = 0; operations && operations->name(i); i++) {
+		add_words(program, program->command_count + i, operations->summary(i), out);
+		operations->complete(i, out);
 	}
 }
 
@@ -114,8 +101,7 @@ static void add_escaped(struct slice table, const char *escaped, struct buf *out
 	}
 }
 
-int command_completion(const struct command_line *line, const struct command *commands,
-                       size_t count)
+int command_completion(const struct command_line *line)
 {
 	static const struct {
 		const char *shell;
@@ -124,12 +110,11 @@ int command_completion(const struct command_line *line, const struct command *co
 	} shells[] = {{"bash", &embedded_completion_bash, ""},
 	              {"fish", &embedded_completion_fish, "'\\"},
 	              {"zsh", &embedded_completion_zsh, ""}};
-	const struct catalogue catalogue = {commands, count};
 	BUF_AUTO struct buf table;
 	BUF_AUTO struct buf out;
 	buf_init(&table, SCRIPT_LIMIT);
 	buf_init(&out, SCRIPT_LIMIT);
-	add_table(&catalogue, &table);
+	add_table(line->program, &table);
 	for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
 		if (strcmp(line->arguments[0], shells[i].shell) != 0)
 			continue;

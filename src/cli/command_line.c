@@ -6,19 +6,6 @@
 
 #include "cli/command.h"
 
-const struct option common_options[] = {
-	{"config", "FILE",
-     "configuration file (constancia.conf(5)); $" CONFIG_VARIABLE " or " CONSTANCIA_CONFIG_PATH
-     " by default; empty for none"},
-	{"data", "DIR", "data directory (service.data_dir)"},
-	{"set", "SECTION.KEY=VALUE", "a setting; may be repeated"},
-	{"json", NULL,
-     "print one JSON document to standard output, and errors as JSON to "
-     "standard error"},
-	{"help", NULL, "print this help"},
-	{0},
-};
-
 static const struct option *find_option(const struct option *options, const char *name, size_t size)
 {
 	for (; options && options->name; options++)
@@ -77,7 +64,7 @@ static int parse_option(struct command_line *line, const struct option *options,
 	size_t size = strcspn(name, "=");
 	const struct option *option = find_option(options, name, size);
 	if (!option)
-		option = find_option(common_options, name, size);
+		option = find_option(line->program->common_options, name, size);
 	if (!option)
 		return command_usage_error(line, "Unknown option '--%.*s'. See --help.", (int)size, name);
 	const char *value = name[size] ? name + size + 1 : NULL;
@@ -132,19 +119,6 @@ const char *command_option(const struct command_line *line, const char *name)
 	return NULL;
 }
 
-int command_reason(const struct command_line *line, const char **ret)
-{
-	struct error error = {0};
-	const char *given = command_option(line, "reason");
-	if (!given)
-		return 0;
-	error.code = admin_check_value(&admin_reason, slice_of(given), &error);
-	if (error.code)
-		return command_fail(line, &error);
-	*ret = given;
-	return 0;
-}
-
 unsigned command_options(const struct command_line *line, const char *name,
                          const char *values[COMMAND_OPTIONS_MAX])
 {
@@ -157,8 +131,8 @@ unsigned command_options(const struct command_line *line, const char *name,
 
 /* ---- errors ---- */
 
-static void print_error(const struct command_line *line, const char *code, const char *message,
-                        const char *cause)
+void command_print_error(const struct command_line *line, const char *code, const char *message,
+                         const char *cause)
 {
 	if (!line->json) {
 		fprintf(stderr, "constancia%s%s: %s\n", line->command ? " " : "",
@@ -191,17 +165,13 @@ void command_label(const struct admin_parameter *parameter, char label[ADMIN_LAB
 			*at = '-';
 }
 
-static void name_field(const void *context, const char *name, enum language language,
-                       char word[FIELD_WORD_SIZE])
+/* Names a field that belongs to no operation by its option. */
+static void name_option(const void *context, const char *name, enum language language,
+                        char word[FIELD_WORD_SIZE])
 {
-	const struct admin_operation *operation = context;
-	const struct admin_parameter *at, flag = {.name = name};
+	const struct admin_parameter flag = {.name = name};
+	(void)context;
 	(void)language;
-	for (size_t i = 0; operation && (at = admin_parameter_at(operation, i)); i++)
-		if (strcmp(at->name, name) == 0) {
-			command_label(at, word);
-			return;
-		}
 	command_label(&flag, word);
 }
 
@@ -213,8 +183,9 @@ const char *command_message(const struct error *error)
 int command_fail(const struct command_line *line, const struct error *error)
 {
 	struct error named = *error;
-	error_name_fields(&named, name_field, admin_find(slice_of(line->command)));
-	print_error(line, error_code_text(error->code), command_message(&named), error->cause);
+	const struct operations *operations = line->program->operations;
+	error_name_fields(&named, operations ? operations->name_field : name_option, line->command);
+	command_print_error(line, error_code_text(error->code), command_message(&named), error->cause);
 	return error_exit_code(error->code);
 }
 
@@ -225,27 +196,8 @@ int command_usage_error(const struct command_line *line, const char *format, ...
 	va_start(list, format);
 	vsnprintf(message, sizeof message, format, list);
 	va_end(list);
-	print_error(line, error_code_text(ERR_USAGE), message, NULL);
+	command_print_error(line, error_code_text(ERR_USAGE), message, NULL);
 	return error_exit_code(ERR_USAGE);
-}
-
-int command_settings(const struct command_line *line, const struct config_sources *sources,
-                     struct config *ret_config)
-{
-	int result = config_load(sources, ret_config);
-	if (result == ERR_USAGE) {
-		char *problems = ret_config->problems.data;
-		problems[ret_config->problems.size - 1] = '\0'; /* replaces the last line feed */
-		print_error(line, error_code_text(result), problems, NULL);
-		return error_exit_code(result);
-	}
-	if (result) {
-		struct error error = {.code = result};
-		return command_fail(line, &error);
-	}
-	if (ret_config->warnings.size && !sources->serving)
-		fputs(ret_config->warnings.data, stderr);
-	return 0;
 }
 
 /* ---- progress ---- */

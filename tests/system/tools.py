@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -10,7 +11,9 @@ import threading
 from client import BINARY, PATIENCE
 from program import clean_environment
 
-TOOLS = os.environ.get("CONSTANCIA_TOOLS", BINARY)
+# The program without the service, where the build has it: both have the same commands (test_tools_program.py).
+SMALL = pathlib.Path(os.environ.get("CONSTANCIA_TOOLS", f"{BINARY}-tools"))
+TOOLS = SMALL if SMALL.exists() else pathlib.Path(BINARY)
 
 
 class Tools:

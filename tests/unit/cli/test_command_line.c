@@ -4,12 +4,13 @@
 static const struct option options[] = {
 	{"name", "TEXT", ""}, {"dry-run", NULL, ""}, {"unpaid-limit", "N", ""}, {0}};
 
+static const struct program program = {.common_options = common_options};
 static struct command_line line;
 
 static int parse(int count, char **words)
 {
 	free(line.arguments);
-	line = (struct command_line){.command = "test"};
+	line = (struct command_line){.program = &program, .command = "test"};
 	return command_line_parse(&line, options, count, words);
 }
 #define PARSE(...)                                                                                 \
@@ -51,7 +52,7 @@ TEST_CASE(test_output_has_a_short_form)
 	static const struct option with_output[] = {{"output", "FILE", ""}, {0}};
 	assert_int_equal(PARSE("-o", "file"), 2);
 	free(line.arguments);
-	line = (struct command_line){.command = "test"};
+	line = (struct command_line){.program = &program, .command = "test"};
 	assert_int_equal(command_line_parse(&line, with_output, 3, (char *[]){"a", "-o", "file"}), 0);
 	assert_string_equal(command_option(&line, "output"), "file");
 	assert_int_equal(line.argument_count, 1);
@@ -63,7 +64,7 @@ TEST_CASE(test_lines_have_a_short_form)
 	static const struct option with_lines[] = {{"lines", "N", ""}, {0}};
 	assert_int_equal(PARSE("-n", "3"), 2);
 	free(line.arguments);
-	line = (struct command_line){.command = "test"};
+	line = (struct command_line){.program = &program, .command = "test"};
 	assert_int_equal(command_line_parse(&line, with_lines, 2, (char *[]){"-n", "3"}), 0);
 	assert_string_equal(command_option(&line, "lines"), "3");
 }
