@@ -67,6 +67,8 @@ void api_close(struct api *api)
 int tool_fail(struct error *error, int code, const char *format, ...)
 {
 	va_list list;
+	if (!error)
+		return code;
 	error_clear(error);
 	va_start(list, format);
 	vsnprintf(error->english, sizeof error->english, format, list);

@@ -1,5 +1,6 @@
 #include "tools/receipt_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-#define NUMBERS_MAX 1000000 /* renamed files; far more than a disk of receipts has */
+#define NUMBERS_MAX 999999 /* renamed files; far more than a disk of receipts has */
 
 static int number_path(const char *path, unsigned number, char out[PATH_MAX], struct error *error)
 {
@@ -22,34 +23,52 @@ static int number_path(const char *path, unsigned number, char out[PATH_MAX], st
 	return 0;
 }
 
-/* Returns the highest number of the renamed files; 0: there are none. Numbers have no gaps, because
- * renamed files are only added. */
+/* Splits a path into the directory and the name in it. */
+static const char *split_path(const char *path, char folder[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		snprintf(folder, PATH_MAX, ".");
+	else
+		snprintf(folder, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	return slash ? slash + 1 : path;
+}
+
+/* Returns the number at the end of "NAME.NUMBER"; 0: not a renamed file of that name. */
+static unsigned number_of(const char *entry, const char *name)
+{
+	size_t size = strlen(name);
+	const char *digits = entry + size + 1;
+	if (strncmp(entry, name, size) != 0 || entry[size] != '.' || *digits < '1' || *digits > '9' ||
+	    digits[strspn(digits, "0123456789")] || strlen(digits) > 6)
+		return 0;
+	return (unsigned)strtoul(digits, NULL, 10);
+}
+
+/* Finds the highest number of the renamed files; 0: there are none. Older ones may have been moved
+ * elsewhere, so that numbers can be missing. */
 static int last_number(const char *path, unsigned *ret_number, struct error *error)
 {
-	char name[PATH_MAX];
-	struct stat facts;
-	for (unsigned number = 1; number < NUMBERS_MAX; number++) {
-		int result = number_path(path, number, name, error);
-		if (result)
-			return result;
-		if (lstat(name, &facts) != 0) {
-			*ret_number = number - 1;
-			return errno == ENOENT ? 0 : file_fail(error, "open", name);
-		}
-	}
-	return error_cause(error, ERR_IO, "too many files %s.NUMBER", path);
+	char folder[PATH_MAX];
+	const char *name = split_path(path, folder);
+	const struct dirent *entry;
+	unsigned number;
+	DIR *directory = opendir(folder);
+	if (!directory)
+		return file_fail(error, "open", folder);
+	*ret_number = 0;
+	while ((entry = readdir(directory)))
+		if ((number = number_of(entry->d_name, name)) > *ret_number)
+			*ret_number = number;
+	closedir(directory);
+	return 0;
 }
 
 static int sync_folder(const char *path, struct error *error)
 {
 	char folder[PATH_MAX];
-	snprintf(folder, sizeof folder, "%s", path);
-	char *slash = strrchr(folder, '/');
-	if (slash == folder)
-		slash++;
-	if (slash)
-		*slash = '\0';
-	return durable_sync(slash ? folder : ".", error);
+	(void)split_path(path, folder);
+	return durable_sync(folder, error);
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -70,11 +89,13 @@ static int rotate(const char *path, struct error *error)
 			result = number_path(path, ++number, name, error);
 		if (result)
 			return result;
+		if (number > NUMBERS_MAX)
+			return error_cause(error, ERR_IO, "too many files %s.NUMBER", path);
 		if (link(path, name) == 0)
 			break;
 		if (errno != EEXIST)
 			return file_fail(error, "rename", path);
-	} while (number < NUMBERS_MAX);
+	} while (true);
 	result = sync_folder(path, error);
 	if (!result && unlink(path) != 0)
 		result = file_fail(error, "rename", path);
@@ -247,7 +268,7 @@ int receipt_file_read(const char *path,
 	int result = last_number(path, &last, error);
 	for (unsigned number = 1; number <= last && !result; number++) {
 		result = number_path(path, number, name, error);
-		if (!result)
+		if (!result && stat(name, &facts) == 0)
 			result = read_lines(name, take, context, error);
 	}
 	/* Between the rotation and the next receipt there is none. */

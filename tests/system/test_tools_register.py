@@ -195,15 +195,16 @@ def test_a_full_file_is_renamed_and_none_overwritten(tools):
     line = json.dumps({"event_id": "x" * 1000}) + "\n"
     full = line * ((4 << 20) // len(line))
     (tools.folder / "receipts.ndjson.1").write_text("older\n")
+    (tools.folder / "receipts.ndjson.3").write_text("newer\n")  # the second one was moved elsewhere
     path.write_text(full)
     tools.run("register", "a")
     assert (tools.folder / "receipts.ndjson.1").read_text() == "older\n"
-    assert (tools.folder / "receipts.ndjson.2").read_text() == full
+    assert (tools.folder / "receipts.ndjson.4").read_text() == full
     assert len(receipts_of(tools.folder)) == 1
     # A crash between the two steps of the rotation leaves both names.
-    os.link(path, tools.folder / "receipts.ndjson.3")
+    os.link(path, tools.folder / "receipts.ndjson.5")
     tools.run("register", "a")
-    assert len(receipts_of(tools.folder, "receipts.ndjson.3")) == 1
+    assert len(receipts_of(tools.folder, "receipts.ndjson.5")) == 1
     assert len(receipts_of(tools.folder)) == 1
 
 
