@@ -319,6 +319,35 @@ def judge_the_end(root, package):
     verdict(code == 0 and not left, "a purge of what was never used leaves nothing", f"{words}\n{left}")
 
 
+def judge_tools(root, package):
+    """The package with the tools alone, on a machine that never had the service, and the service in its place."""
+    package = pathlib.Path(package)
+    code, words = install(root, package.with_name(package.name.replace("constancia_", "constancia-tools_")))
+    if not verdict(code == 0, "apt installs the tools alone", words):
+        return
+    code, words = root.run("constancia", "--help")
+    verdict(code == 0 and "register FILE..." in words and "serve" not in words, "they have no service", words)
+    code, words = root.run("constancia", "register", "/etc/os-release", "--json")
+    verdict(code == 2 and "CONSTANCIA_URL" in words, "register says what it needs", words)
+    code, words = root.run("env", "CONSTANCIA_URL=http://127.0.0.1:9", "CONSTANCIA_KEY=svc_test_x", "constancia", "events",
+                           "tail", "--json")
+    verdict(code == 2 and "not be loaded" not in words and "onnect" in words, "libcurl is loaded", words)
+    code, words = root.run("constancia", "verify", "/etc/os-release")
+    verdict(code != 0 and "NOT" in words, "the verifier works", words)
+    for name in ("share/man/man1/constancia.1.gz", "share/bash-completion/completions/constancia.bash",
+                 "share/fish/vendor_completions.d/constancia.fish", "share/zsh/vendor-completions/_constancia",
+                 "share/doc/constancia-tools/copyright"):
+        verdict(root.path(f"/usr/{name}").exists(), f"/usr/{name} is there")
+    verdict(not root.path("/etc/constancia").exists() and not root.path("/usr/libexec/constancia").exists(),
+            "and nothing of the service")
+    code, words = install(root, package)
+    verdict(code == 0 and "serve" in root.run("constancia", "--help")[1] and
+            root.run("dpkg-query", "--show", "--showformat=${Status}", "constancia-tools")[1] != "install ok installed",
+            "the service takes the place of the tools", words)
+    code, words = root.run("dpkg", "--purge", "constancia")
+    verdict(code == 0 and not root.path("/usr/bin/constancia").exists(), "and leaves nothing of them", words)
+
+
 def main():
     root = Chroot(sys.argv[1])
     package, older = sys.argv[2], pathlib.Path(sys.argv[3])
@@ -332,6 +361,7 @@ def main():
     judge_backups(root)
     judge_another_schema(root)
     judge_the_end(root, package)
+    judge_tools(root, package)
     sys.exit(1 if verdict.failed else 0)
 
 
