@@ -13,9 +13,13 @@ def test_the_newest_events_come_in_order(service, channel, tmp_path):
     assert tools.run("events", "tail").stdout == ""
     for _ in range(12):
         channel.live.register()
-    listed = channel.live.get("/v1/events").json["data"]
-    assert tools.lines("events", "tail", "-n", 3) == listed[-3:]
-    assert tools.lines("events", "tail") == listed[2:]
+    listed = [{**one, "timestamp": None} for one in channel.live.get("/v1/events").json["data"]]
+
+    def tail(*words):
+        """Events without their timestamps, which a sealing round may add meanwhile."""
+        return [{**one, "timestamp": None} for one in tools.lines("events", "tail", *words)]
+    assert tail("-n", 3) == listed[-3:]
+    assert tail() == listed[2:]
     assert tools.lines("events", "tail", "--lines", 0) == []
     first = tools.run("events", "tail", "-n", 1).stdout.split()
     assert first == [str(listed[-1][name]) for name in
