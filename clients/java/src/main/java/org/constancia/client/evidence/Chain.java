@@ -1,0 +1,147 @@
+package org.constancia.client.evidence;
+
+import static org.constancia.client.evidence.Forms.IS_BOOLEAN;
+import static org.constancia.client.evidence.Forms.IS_CHAIN;
+import static org.constancia.client.evidence.Forms.IS_HASH;
+import static org.constancia.client.evidence.Forms.IS_OBJECT;
+import static org.constancia.client.evidence.Forms.IS_TEXT;
+import static org.constancia.client.evidence.Forms.brief;
+import static org.constancia.client.evidence.Forms.integer;
+import static org.constancia.client.evidence.Forms.orNull;
+import static org.constancia.client.evidence.Invalid.require;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Consumer;
+
+import com.fasterxml.jackson.databind.JsonNode;
+
+import org.constancia.client.evidence.Events.Link;
+
+/** Leads every event of a live archive to its round. Returns each one as soon as its segment is checked. */
+final class Chain implements Source<Link> {
+    private static final Map<String, Forms.Form> SEGMENT = Map.of("path", Forms.hashes(40), "round_id", brief(127),
+        "seal", IS_OBJECT);
+    private static final Map<String, Forms.Form> SEAL = Map.ofEntries(Map.entry("chain", IS_CHAIN),
+        Map.entry("chain_hash_before", IS_HASH), Map.entry("chain_hash_last", IS_HASH), Map.entry("channel_id", IS_TEXT),
+        Map.entry("clock", IS_OBJECT), Map.entry("count", integer(1, 16384)), Map.entry("first_sequence", integer()),
+        Map.entry("last_sequence", integer()), Map.entry("previous_seal_hash", orNull(IS_HASH)),
+        Map.entry("previous_token_hash", orNull(IS_HASH)), Map.entry("segment_id", IS_TEXT),
+        Map.entry("v", integer(1, 1)));
+    private static final Map<String, Forms.Form> CLOCK = Map.of("max_error_us", integer(0, Forms.INTEGER_MAX), "source",
+        IS_TEXT, "synchronized", IS_BOOLEAN);
+
+    private final Archive archive;
+    private final Rounds rounds;
+    private final Source<byte[]> seals;
+    private final Source<Link> source;
+    private List<Link> covered = List.of();
+    private int at;
+    private String sealBefore;
+    private String chainHash; // of the event before the next segment, if it is known
+    private long next;
+    private boolean hasOpenStart;
+
+    Chain(Archive archive, Consumer<Signed> judge) throws IOException {
+        this.archive = archive;
+        rounds = new Rounds(archive, judge);
+        seals = archive.zip.lines("seals", 0);
+        source = Events.withLeaves(archive);
+    }
+
+    /** Returns whether the first segment names no token before it, and may not have to. */
+    boolean hasOpenStart() {
+        return hasOpenStart;
+    }
+
+    @Override
+    public Link next() throws IOException {
+        if (at == covered.size()) {
+            byte[] line = seals.next();
+            if (line == null) {
+                require(sealBefore != null, "seals", "there are none");
+                require(source.next() == null, "seals", "they do not cover every event");
+                rounds.end();
+                return null;
+            }
+            covered = segment(line);
+            at = 0;
+        }
+        return covered.get(at++);
+    }
+
+    private List<Link> segment(byte[] line) throws IOException {
+        JsonNode value = Forms.document(line, SEGMENT, "seals");
+        byte[] document = Forms.canonical(value.get("seal"));
+        require(document.length <= 2048, "seals", "the size of a seal");
+        JsonNode seal = Forms.members(value.get("seal"), SEAL, "seals");
+        String where = seal.get("segment_id").textValue();
+        Forms.members(seal.get("clock"), CLOCK, where);
+        long begin = seal.get("first_sequence").longValue();
+        long end = seal.get("last_sequence").longValue();
+        require(seal.get("chain").textValue().equals(archive.mode)
+            && seal.get("channel_id").textValue().equals(archive.channelId), where, "another chain's");
+        require(begin <= end && seal.get("count").longValue() == end - begin + 1, where, "count");
+        boolean isFirst = sealBefore == null;
+        require(isFirst ? begin <= archive.first && archive.first <= end : begin == next, where, "its place");
+        checkBefore(seal, isFirst, where);
+        List<Link> links = take(begin, end, where);
+        Link last = links.get(links.size() - 1);
+        require(last.chainHash().equals(seal.get("chain_hash_last").textValue()), where, "chain_hash_last");
+        require(!isFirst || begin != archive.first
+            || seal.get("chain_hash_before").textValue().equals(archive.text("previous_chain_hash")), where,
+            "chain_hash_before");
+        String hash = Forms.sha256(document);
+        checkRound(value, seal, links, hash, isFirst);
+        sealBefore = hash;
+        next = end + 1;
+        chainHash = last.chainHash();
+        return links;
+    }
+
+    private List<Link> take(long begin, long end, String where) throws IOException {
+        List<Link> links = new ArrayList<>();
+        for (long sequence = begin; sequence <= end; sequence++) {
+            Link link = source.next();
+            require(link != null && link.sequence() == sequence, where, "an event that it covers is missing");
+            links.add(link);
+        }
+        return links;
+    }
+
+    private void checkBefore(JsonNode seal, boolean isFirst, String where) {
+        long begin = seal.get("first_sequence").longValue();
+        JsonNode previous = seal.get("previous_seal_hash");
+        String hash = seal.get("chain_hash_before").textValue();
+        require(previous.isNull() == (begin == 1), where, "previous_seal_hash");
+        require(isFirst || sealBefore.equals(previous.textValue()), where, "previous_seal_hash");
+        require(begin > 1 || hash.equals(archive.genesisHash), where, "chain_hash_before");
+        require(chainHash == null || chainHash.equals(hash), where, "chain_hash_before");
+    }
+
+    private void checkRound(JsonNode value, JsonNode seal, List<Link> links, String sealHash, boolean isFirst)
+            throws IOException {
+        String where = seal.get("segment_id").textValue();
+        for (int steps = 1; !rounds.current.id().equals(value.get("round_id").textValue()); steps++) {
+            require(steps <= (isFirst ? 1 : 2), "rounds", "one that no segment needs");
+            rounds.advance();
+        }
+        List<String> leaves = new ArrayList<>();
+        links.forEach(link -> leaves.add(link.chainHash()));
+        leaves.add(sealHash);
+        require(Forms.along(Forms.rootOf(leaves), value.get("path")).equals(rounds.current.root()), where,
+            "it does not lead to the root of its round");
+        String expected = rounds.before == null ? null : rounds.before.tokenHash();
+        require(Objects.equals(seal.get("previous_token_hash").textValue(), expected), where,
+            "previous_token_hash");
+        hasOpenStart |= isFirst && rounds.before == null && seal.get("first_sequence").longValue() > 1;
+        String latest = Forms.later(rounds.current.time());
+        for (Link link : links) {
+            require(link.event() == null || link.event().get("received_at").textValue().compareTo(latest) <= 0, where,
+                "an event was received after its timestamp");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+package org.constancia.client.evidence;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.List;
+
+import com.fasterxml.jackson.databind.JsonNode;
+
+import org.constancia.client.Digests;
+import org.constancia.client.evidence.ArchiveCheck.Finding;
+import org.constancia.client.evidence.ArchiveCheck.ReceiptCheck;
+import org.constancia.client.evidence.Events.Link;
+
+/** One check: what was found so far. */
+final class Run {
+    /** As {@code constancia verify} has them, from the best to the worst. */
+    private static final List<String> CODES = List.of("valid", "existence_only", "authority_not_established",
+        "signer_not_established", "could_not_check", "not_valid");
+    private static final int FINDINGS_MAX = 100;
+    private static final String UNCHECKED = "could_not_check";
+    private static final String STRUCTURE = "structure: ZIP, entries, canonical documents, digests of all files";
+    private static final String CHAIN = "chain: every event, its order, its configuration and its place in the chain";
+    private static final String SEGMENTS =
+        "segments: every event leads to the root of a round, whose tokens are over it";
+    private static final String CONTENT = "content parts that were given";
+    private static final String RECEIPTS = "receipts";
+    private static final String SIGNATURES = "signatures: by the keys of the certificates inside";
+    private static final String ORIGIN = "origin: certificate paths to trusted roots, revocation, validity in time, signer"
+        + " lists, and the rules of signatures";
+
+    private final Path path;
+    private final List<Path> parts;
+    private final List<String> signers;
+    private final List<Finding> findings = new ArrayList<>();
+    private final List<Finding> warnings = new ArrayList<>();
+    private final List<String> checked = new ArrayList<>();
+    private String code = "signer_not_established";
+    private boolean hasUncheckedSignature;
+    private Archive archive;
+    private boolean isSound; // all of this process's checks passed
+    private String sha256; // of what was checked
+    private ReceiptCheck receipts;
+    private JsonNode program;
+
+    Run(Path path, List<Path> parts, List<String> signers) {
+        this.path = path;
+        this.parts = parts;
+        this.signers = signers;
+    }
+
+    ArchiveCheck result() {
+        List<String> open = new ArrayList<>(List.of(STRUCTURE, CHAIN, SIGNATURES, ORIGIN));
+        if (archive == null || archive.mode.equals("live"))
+            open.add(SEGMENTS);
+        if (!parts.isEmpty())
+            open.add(CONTENT);
+        if (receipts != null)
+            open.add(RECEIPTS);
+        open.removeAll(checked);
+        String by = program != null ? "program" : checked.contains(SIGNATURES) ? "client" : null;
+        boolean isSigned = archive != null && archive.signed != null;
+        boolean isStamped = archive != null && archive.stampedAt != null;
+        return new ArchiveCheck(code, List.copyOf(findings), List.copyOf(warnings), List.copyOf(checked),
+            List.copyOf(open), by, archive == null ? null : archive.manifest,
+            isSigned ? archive.signed.fingerprint() : null,
+            isStamped ? Forms.timeOf(archive.stampedAt).atOffset(ZoneOffset.UTC) : null, receipts, program);
+    }
+
+    private void find(String verdict, String name, String what, String by) {
+        worsen(verdict);
+        if (findings.size() < FINDINGS_MAX)
+            findings.add(new Finding(name, printable(what), by));
+    }
+
+    private void warn(String name, String what, String by) {
+        if (warnings.size() < FINDINGS_MAX)
+            warnings.add(new Finding(name, printable(what), by));
+    }
+
+    private void worsen(String verdict) {
+        code = CODES.indexOf(verdict) > CODES.indexOf(code) ? verdict : code;
+    }
+
+    /** Returns a text whose control characters are escaped: parts of it are of the archive's maker. */
+    private static String printable(String text) {
+        StringBuilder out = new StringBuilder();
+        text.codePoints().forEach(one -> {
+            int kind = Character.getType(one);
+            boolean isHidden = kind == Character.CONTROL || kind == Character.FORMAT || kind == Character.SURROGATE
+                || kind == Character.LINE_SEPARATOR || kind == Character.PARAGRAPH_SEPARATOR
+                || kind == Character.PRIVATE_USE || kind == Character.UNASSIGNED;
+            if (isHidden)
+                out.append(String.format("\\u{%x}", one));
+            else
+                out.appendCodePoint(one);
+        });
+        return out.toString();
+    }
+
+    // ---- in this process ----
+
+    /** Checks all that this process can. It ends with the first thing that is not valid. given: null without receipts. */
+    void check(List<Archives.Given> given) throws IOException {
+        String name = path.getFileName().toString();
+        try (FileChannel file = FileChannel.open(path)) {
+            if (!Zip.isZip(file)) {
+                find(UNCHECKED, "file.kind_unknown", name + " is no evidence archive", "client");
+                return;
+            }
+            checkArchive(file, name, given);
+        } catch (Archive.NotArchive error) {
+            find(UNCHECKED, "client.part_alone", error.getMessage(), "client");
+            return;
+        } catch (Invalid error) {
+            find("not_valid", "client.not_valid", error.getMessage(), "client");
+            return;
+        } catch (UncheckedIOException error) {
+            throw error.getCause();
+        } catch (RuntimeException | StackOverflowError error) { // what damaged bytes make the libraries throw
+            find("not_valid", "client.not_valid", "damaged: " + error, "client");
+            return;
+        }
+        sha256 = Digests.of(path);
+        isSound = true;
+        if (archive.mode.equals("test"))
+            warn("client.test", "a test archive has no probative value", "client");
+    }
+
+    private void checkArchive(FileChannel file, String name, List<Archives.Given> given) throws IOException {
+        archive = new Archive(file, name);
+        checked.add(STRUCTURE);
+        archive.checkSignature().forEach(this::judge);
+        String own = archive.signed.fingerprint();
+        Invalid.require(signers.isEmpty() || signers.contains(own), "the signer " + own,
+            "it is not one of those that may have signed");
+        checkEvents(given);
+        for (Path part : parts) {
+            if (!Parts.check(archive, part, Digests.of(part))) {
+                find(UNCHECKED, "client.part_of_another", part.getFileName() + ": of another certification", "client");
+            }
+        }
+        if (!parts.isEmpty())
+            checked.add(CONTENT);
+    }
+
+    /** Checks the value of a signature, as far as the libraries at hand can. */
+    private void judge(Signed signed) {
+        if (hasUncheckedSignature)
+            return;
+        try {
+            signed.checkValue();
+        } catch (Signed.Unchecked error) {
+            hasUncheckedSignature = true;
+        }
+    }
+
+    private void checkEvents(List<Archives.Given> given) throws IOException {
+        try (Differences compare = new Differences(archive)) {
+            boolean isUsable = given != null && add(compare, given);
+            compare.begin();
+            Chain chain = archive.mode.equals("live") ? new Chain(archive, this::judge) : null;
+            Source<Link> links = chain != null ? chain : new Events(archive);
+            long differing = 0;
+            for (Link link; (link = links.next()) != null;) {
+                for (String what : compare.of(link)) {
+                    differing++;
+                    find(UNCHECKED, "receipt.event_differs", what, "client");
+                }
+            }
+            compare.end();
+            checked.add(CHAIN);
+            if (chain != null)
+                checked.add(SEGMENTS);
+            if (!hasUncheckedSignature)
+                checked.add(SIGNATURES);
+            if (chain != null && chain.hasOpenStart()) {
+                find(UNCHECKED, "client.open_start", "the first segment names no token before, and nothing here shows"
+                    + " that it is of the first round of all", "client");
+            }
+            if (isUsable)
+                conclude(compare, differing);
+        }
+    }
+
+    private boolean add(Differences compare, List<Archives.Given> given) throws IOException {
+        receipts = new ReceiptCheck(0, 0, 0);
+        try {
+            int number = 0;
+            for (Archives.Given one : given) {
+                if (one.file() != null) {
+                    compare.addFile(one.file());
+                } else {
+                    String where = "receipt " + ++number;
+                    compare.add(where, Differences.parsed(one.json().getBytes(StandardCharsets.UTF_8), where));
+                }
+            }
+            return true;
+        } catch (Differences.NotUsable error) {
+            find(UNCHECKED, "receipt.not_usable", error.getMessage(), "client");
+            return false;
+        }
+    }
+
+    private void conclude(Differences compare, long differing) {
+        receipts = new ReceiptCheck(compare.compared, compare.outside, differing);
+        checked.add(RECEIPTS);
+        if (!compare.leftOut.isEmpty()) {
+            find(UNCHECKED, "client.left_out", "events of the time that was asked for were acknowledged, and are not in"
+                + " the archive: " + compare.leftOut, "client");
+        }
+        if (compare.compared == 0)
+            find(UNCHECKED, "receipt.event_not_given", "no receipt is of an event of this archive", "client");
+    }
+
+    // ---- by the program ----
+
+    /** Has the program judge the same files; the worse of both verdicts counts. */
+    void ask(Program with) throws IOException {
+        Program.Answer answer = with.run(path, parts);
+        String why = objection(answer);
+        if (why != null) {
+            find(UNCHECKED, "client.program_failed", with.path() + ": " + why, "client");
+            return;
+        }
+        program = answer.said();
+        String verdict = program.get("verdict").get("code").textValue();
+        program.get("warnings").forEach(one -> warn(one.path("code").asText(), one.path("what").asText(), "program"));
+        if (isSound && code.equals("signer_not_established"))
+            code = verdict; // that was all that this process could not know
+        program.get("findings").forEach(one ->
+            find(verdict, one.path("code").asText(), one.path("what").asText(), "program"));
+        worsen(verdict);
+        for (String one : List.of(SIGNATURES, ORIGIN)) {
+            if (!checked.contains(one))
+                checked.add(one);
+        }
+    }
+
+    /** Returns why an answer of the program is not believed, null if it is. */
+    private String objection(Program.Answer answer) {
+        JsonNode said = answer.said();
+        String verdict = said == null ? "" : said.path("verdict").path("code").asText();
+        if (!CODES.contains(verdict) || !said.path("findings").isArray() || !said.path("warnings").isArray())
+            return answer.errors().isEmpty() ? "exit status " + answer.status() : answer.errors();
+        boolean isSeen = false;
+        for (JsonNode one : said.path("files"))
+            isSeen |= one.path("sha256").asText().equals(sha256);
+        boolean isValid = verdict.equals("valid");
+        if (isValid && sha256 != null && !isSeen)
+            return "it read another file";
+        return isValid == (answer.status() == 0) ? null : "exit status " + answer.status();
+    }
+}

@@ -1,0 +1,2 @@
+/** Checks of evidence archives without the service. */
+package org.constancia.client.evidence;

@@ -1,0 +1,2 @@
+/** The client: registering, certifying, downloading with checks, notices. */
+package org.constancia.client;
