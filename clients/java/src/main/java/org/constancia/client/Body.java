@@ -28,10 +28,6 @@ final class Body {
         return new Body(content.length, () -> new ByteArrayInputStream(content));
     }
 
-    long length() {
-        return length;
-    }
-
     /** Returns the error of the local file that ended the last attempt, null if there was none. */
     IOException failure() {
         return failure;

@@ -30,8 +30,6 @@ final class Transport {
     static final Set<Integer> AGAIN = Set.of(429, 503, 408, 502, 504);
     private static final int ERROR_BODY_MAX = 65536;
     private static final int ANSWER_MAX = 256 << 20;
-    /** A body from this size on is sent only after the service has accepted its head. */
-    private static final long ASKS_FIRST = 1 << 20;
     private static final System.Logger LOG = System.getLogger("org.constancia.client");
 
     private final HttpClient http;
@@ -181,12 +179,8 @@ final class Transport {
     private HttpResponse<InputStream> send(Request request) {
         HttpRequest.Builder made = HttpRequest.newBuilder(request.url).version(HttpClient.Version.HTTP_1_1);
         request.headers.forEach(made::header);
-        if (request.body == null) {
-            made.method(request.method, HttpRequest.BodyPublishers.noBody());
-        } else {
-            made.method(request.method, request.body.publisher());
-            made.expectContinue(request.body.length() >= ASKS_FIRST);
-        }
+        // Without Expect: java.net.http of Java 17 discards the body of an answer that comes instead of 100.
+        made.method(request.method, request.body == null ? HttpRequest.BodyPublishers.noBody() : request.body.publisher());
         CompletableFuture<HttpResponse<InputStream>> coming =
             http.sendAsync(made.build(), head -> new Arriving(timeout));
         try {
