@@ -33,7 +33,8 @@ final class Batches implements Iterator<List<Batches.Item>> {
         if (declared.payload() != null)
             body.set("payload", Json.object(mapper, declared.payload()));
         if (declared.hash() != null)
-            body.put("hash", declared.hash()).put("hash_alg", declared.hashAlg() == null ? "sha-256" : declared.hashAlg());
+            body.put("hash", declared.hash()).put("hash_alg",
+                declared.hashAlg() == null ? "sha-256" : declared.hashAlg());
         if (declared.occurredAt() != null)
             body.put("occurred_at", Json.text(declared.occurredAt()));
         return Json.bytes(body);

@@ -34,6 +34,7 @@ import java.util.stream.StreamSupport;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 
 import org.constancia.client.Batches.Item;
 import org.constancia.client.Transport.Answer;
@@ -64,7 +65,8 @@ public final class Client implements AutoCloseable {
 
     private static final Duration POLL_FIRST = Duration.ofMillis(250);
     private static final Duration POLL_LONGEST = Duration.ofSeconds(5);
-    private static final Pattern EXACT_NAME = Pattern.compile("filename\\*=utf-8''([^;\\s]+)", Pattern.CASE_INSENSITIVE);
+    private static final Pattern EXACT_NAME = Pattern.compile("filename\\*=utf-8''([^;\\s]+)",
+        Pattern.CASE_INSENSITIVE);
     private static final Pattern NAME = Pattern.compile("filename=\"?([^\";]+)\"?");
 
     private final String base;
@@ -363,8 +365,8 @@ public final class Client implements AutoCloseable {
     }
 
     /**
-     * Registers a file, on a channel that keeps content. It is sent in chunks, and the digest of the receipt is compared
-     * with that of what was sent.
+     * Registers a file, on a channel that keeps content. It is sent in chunks, and the digest of the receipt is
+     * compared with that of what was sent.
      *
      * @param clientRef its own reference
      * @param file its path
@@ -399,9 +401,9 @@ public final class Client implements AutoCloseable {
     }
 
     /**
-     * Registers declarations in batches of up to 1,000 and 8 MiB, which are sent while the stream is used. Each outcome's
-     * receipt is kept by then. A batch whose answer is lost is repeated, as are declarations alone that were refused for a
-     * while. An exception is about a whole batch: repeat the call with what has no outcome yet.
+     * Registers declarations in batches of up to 1,000 and 8 MiB, which are sent while the stream is used. Each
+     * outcome's receipt is kept by then. A batch whose answer is lost is repeated, as are declarations alone that were
+     * refused for a while. An exception is about a whole batch: repeat the call with what has no outcome yet.
      *
      * @param declarations read no further than needed
      * @return what became of each, in order
@@ -528,13 +530,13 @@ public final class Client implements AutoCloseable {
      */
     public Page<Event> eventsPage(Query query) {
         EventList list = get("/events" + query.text(), EventList.class);
-        return page(list.getData(), list.getNextCursor());
+        return page(list.getData(), list.getHasMore(), list.getNextCursor());
     }
 
-    private static <T> Page<T> page(List<T> data, String cursor) {
-        if (data == null)
+    private static <T> Page<T> page(List<T> data, Boolean hasMore, String cursor) {
+        if (data == null || hasMore == null)
             throw new UnexpectedAnswerException("the answer is no list");
-        return new Page<>(data, cursor);
+        return new Page<>(data, hasMore, cursor);
     }
 
     /**
@@ -562,7 +564,8 @@ public final class Client implements AutoCloseable {
     }
 
     /**
-     * Returns the events of this channel that declare these bytes, by SHA-256 or SHA-512. They are hashed here and not sent.
+     * Returns the events of this channel that declare these bytes, by SHA-256 or SHA-512. They are hashed here and not
+     * sent.
      *
      * @param content the bytes
      * @return none if they are not on record
@@ -697,10 +700,41 @@ public final class Client implements AutoCloseable {
         return get("/account/balance", AccountBalance.class);
     }
 
+    // ---- notices of the test mode ----
+
+    /**
+     * Returns the notices of the test mode after a cursor, with a test key. {@link Page#nextCursor} is where the next
+     * page begins, also after the last one.
+     *
+     * @param cursor of the page before; null: the page is empty, and its cursor is the present end
+     * @param wait how long the service waits for a notice if there is none; at most 30 s
+     * @return a page
+     */
+    public Page<Notice> noticesPage(String cursor, Duration wait) {
+        String query = "?wait=" + wait.toSeconds() + (cursor == null ? "" : "&cursor=" + encoded(cursor));
+        JsonNode list = get("/notices" + query, ObjectNode.class);
+        List<Notice> notices = new ArrayList<>();
+        list.path("data").forEach(one -> notices.add(Json.decode(Json.bytes(one), Notice.class)));
+        return page(notices, list.path("has_more").asBoolean(), list.path("next_cursor").textValue());
+    }
+
+    /**
+     * Creates a notice with sample data for {@link #noticesPage}, with a test key.
+     *
+     * @param type for instance {@code balance.low}
+     * @return the notice
+     */
+    public Notice createNotice(String type) {
+        byte[] body = Json.bytes(Map.of("type", type));
+        return perform("POST", "/notices", Map.of("Content-Type", "application/json"), Body.of(body),
+            answer -> Json.decode(answer.readAll(), Notice.class));
+    }
+
     // ---- certifications ----
 
     /**
-     * Requests a certification under a key of its own, which an error has as {@link ConstanciaException#idempotencyKey()}.
+     * Requests a certification under a key of its own, which an error has as {@link
+     * ConstanciaException#idempotencyKey()}.
      *
      * @param range the events
      * @return the certification, which is issued later: see {@link #await}
@@ -765,7 +799,7 @@ public final class Client implements AutoCloseable {
      */
     public Page<Certification> certificationsPage(Query query) {
         CertificationList list = get("/certifications" + query.text(), CertificationList.class);
-        return page(list.getData(), list.getNextCursor());
+        return page(list.getData(), list.getHasMore(), list.getNextCursor());
     }
 
     /**
@@ -811,8 +845,8 @@ public final class Client implements AutoCloseable {
     }
 
     /**
-     * Returns the evidence record of a certification (RFC 4998, in DER); {@link ApiException.NotFound} until it is made,
-     * soon after issuing.
+     * Returns the evidence record of a certification (RFC 4998, in DER); {@link ApiException.NotFound} until it is
+     * made, soon after issuing.
      *
      * @param certificationId its identifier
      * @return the record, compared with its SHA-256
@@ -822,8 +856,8 @@ public final class Client implements AutoCloseable {
     }
 
     /**
-     * Writes an issued file, by its link, to a file that appears once it is whole. The key is not sent. With a digest, a
-     * later call continues where one that failed ended.
+     * Writes an issued file, by its link, to a file that appears once it is whole. The key is not sent. With a digest,
+     * a later call continues where one that failed ended.
      *
      * @param url the link
      * @param path the file
@@ -852,8 +886,8 @@ public final class Client implements AutoCloseable {
     }
 
     /**
-     * Writes all files of a completed certification to a folder, each checked against the digest that the service has on
-     * record for it.
+     * Writes all files of a completed certification to a folder, each checked against the digest that the service has
+     * on record for it.
      *
      * @param certification one that is completed
      * @param folder created if it is missing
@@ -897,7 +931,7 @@ public final class Client implements AutoCloseable {
      * @return the oldest first
      */
     public List<Signer> signers() {
-        return page(get("/signers", SignerList.class).getData(), null).data();
+        return page(get("/signers", SignerList.class).getData(), false, null).data();
     }
 
     /**

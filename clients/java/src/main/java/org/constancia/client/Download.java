@@ -5,6 +5,7 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -19,8 +20,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * A file that appears under its name whole and checked, or not at all. What arrived before a lost connection stays in the
- * same folder, under a name made of the digest, and a later call adds the rest: one at a time, under a lock. Others
+ * A file that appears under its name whole and checked, or not at all. What arrived before a lost connection stays in
+ * the same folder, under a name made of the digest, and a later call adds the rest: one at a time, under a lock. Others
  * meanwhile use a name of their own.
  */
 final class Download {
@@ -56,6 +57,8 @@ final class Download {
                                                         StandardOpenOption.WRITE)) {
                 return complete(own, channel, false);
             }
+        } catch (ClosedByInterruptException error) {
+            throw new CallInterruptedException();
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
@@ -140,6 +143,8 @@ final class Download {
             tag = told;
             part.truncate(at);
             copy(answer, part, at, total);
+        } catch (ClosedByInterruptException error) {
+            throw new CallInterruptedException();
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -3,8 +3,8 @@ package org.constancia.client;
 import java.time.Duration;
 
 /**
- * Methods that a client calls, for logs and metrics, in the thread that does the exchange. None is given a key, a body, or
- * the query of an address. What they throw is logged (logger {@code org.constancia.client}) and changes nothing.
+ * Methods that a client calls, for logs and metrics, in the thread that does the exchange. None is given a key, a body,
+ * or the query of an address. What they throw is logged (logger {@code org.constancia.client}) and changes nothing.
  */
 public interface Hooks {
     /** Hooks that do nothing. */

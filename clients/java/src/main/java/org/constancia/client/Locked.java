@@ -18,8 +18,8 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.IntStream;
 
 /**
- * An open file under a lock against other threads and processes. Locks of files are those of a process, so that a thread
- * has a lock of its own for each path first.
+ * An open file under a lock against other threads and processes. Locks of files are those of a process, so that a
+ * thread takes one of a few locks of the process first.
  */
 final class Locked implements AutoCloseable {
     private static final int ATTEMPTS_MAX = 1000;
@@ -116,7 +116,8 @@ final class Locked implements AutoCloseable {
     private static boolean create(Path path, boolean isPrivate) throws IOException {
         try {
             if (isPrivate && IS_POSIX)
-                Files.createFile(path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+                Files.createFile(path,
+                    PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
             else
                 Files.createFile(path);
             return true;

@@ -8,8 +8,8 @@ import com.fasterxml.jackson.databind.PropertyNamingStrategies.SnakeCaseStrategy
 import com.fasterxml.jackson.databind.annotation.JsonNaming;
 
 /**
- * What {@code data} of a notice has, by its type. The members have the meaning that the description of notices gives; one
- * that a notice does not have is null.
+ * What {@code data} of a notice has, by its type. The members have the meaning that the description of notices gives;
+ * one that a notice does not have is null.
  */
 public sealed interface NoticeData {
     /** The classes by the type of the notice. */

@@ -36,7 +36,7 @@ public final class Pages<T> implements Iterable<T> {
 
             @Override
             public boolean hasNext() {
-                while (!inside.hasNext() && page.hasMore()) {
+                while (!inside.hasNext() && page.nextCursor() != null) {
                     page = fetch.apply(page.nextCursor());
                     inside = page.data().iterator();
                 }

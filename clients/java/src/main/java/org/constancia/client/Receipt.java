@@ -36,8 +36,8 @@ public final class Receipt extends Event {
     }
 
     /**
-     * Returns the receipt as one line without its end, for {@code constancia verify --receipt}: as it was received, with
-     * members that this client does not know.
+     * Returns the receipt as one line without its end, for {@code constancia verify --receipt}: as it was received,
+     * with members that this client does not know.
      *
      * @return JSON
      */

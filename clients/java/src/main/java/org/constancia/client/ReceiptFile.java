@@ -22,10 +22,11 @@ import com.fasterxml.jackson.databind.JsonNode;
 /**
  * One receipt a line, each on the disk before the call that registered the event returns.
  *
- * <p>Threads and Java processes may share the file: each line is one write, under a lock. A line that a crash tore is moved
- * to {@code ….torn} by the next write. Before the file exceeds the size of rotation it is renamed to {@code ….1}, then
- * {@code ….2} and so on; the highest number is the newest, and no file is ever overwritten or removed. Files are readable
- * by the user alone. On Windows the file is not rotated.
+ * <p>Threads and Java processes may share the file: each line is one write, under a lock. A line that a crash tore is
+ * moved to {@code ….torn} by the next write. Before the file exceeds the size of rotation it is renamed to
+ * {@code ….1},
+ * then {@code ….2} and so on; the highest number is the newest, and no file is ever overwritten or removed. Files are
+ * readable by the user alone. On Windows the file is not rotated.
  */
 public final class ReceiptFile implements ReceiptSink {
     /** A file of this size is one that {@code constancia verify --receipt} takes. */

@@ -4,8 +4,8 @@ import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * How often a call is repeated. After 429 and 503 it waits as the service says by Retry-After, after a lost connection in
- * growing steps, each with a random addition so that clients do not return at once.
+ * How often a call is repeated. After 429 and 503 it waits as the service says by Retry-After, after a lost connection
+ * in growing steps, each with a random addition so that clients do not return at once.
  *
  * @param attempts attempts in all; 1: no retry
  * @param patience the longest waiting of a call

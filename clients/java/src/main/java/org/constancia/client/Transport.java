@@ -168,7 +168,8 @@ final class Transport {
         call(hooks::onRequest, new Hooks.RequestSent(request.method, request.shown(), attempt));
         long began = System.nanoTime();
         try (Answer answer = new Answer(request.name(), send(request))) {
-            call(hooks::onResponse, new Hooks.ResponseReceived(request.method, request.shown(), attempt, answer.status(),
+            call(hooks::onResponse, new Hooks.ResponseReceived(request.method, request.shown(), attempt,
+                answer.status(),
                 Duration.ofNanos(System.nanoTime() - began), answer.headers().firstValue("X-Request-Id").orElse(null)));
             if (answer.status() >= 300)
                 throw refusal(answer);
@@ -180,7 +181,8 @@ final class Transport {
         HttpRequest.Builder made = HttpRequest.newBuilder(request.url).version(HttpClient.Version.HTTP_1_1);
         request.headers.forEach(made::header);
         // Without Expect: java.net.http of Java 17 discards the body of an answer that comes instead of 100.
-        made.method(request.method, request.body == null ? HttpRequest.BodyPublishers.noBody() : request.body.publisher());
+        made.method(request.method,
+            request.body == null ? HttpRequest.BodyPublishers.noBody() : request.body.publisher());
         CompletableFuture<HttpResponse<InputStream>> coming =
             http.sendAsync(made.build(), head -> new Arriving(timeout));
         try {
@@ -237,7 +239,8 @@ final class Transport {
     }
 
     static ApiException refusal(int status, JsonNode record, String retryAfter, String requestId) {
-        return ApiException.of(new ApiException.Facts(status, text(record, "code", ""), text(record, "message", "refused"),
+        return ApiException.of(new ApiException.Facts(status, text(record, "code", ""), text(record, "message",
+            "refused"),
             requestId, text(record, "incident_id", null), seconds(retryAfter), text(record, "event_id", null),
             text(record, "doc_url", null)));
     }

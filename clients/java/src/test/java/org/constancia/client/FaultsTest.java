@@ -115,7 +115,8 @@ class FaultsTest {
                     List.of(error.code(), error.eventId(), error.retryAfter()));
             }
         }
-        try (Scripted server = new Scripted(say(400, "{\"code\":7,\"message\":[\"m\"]}")); Client client = server.client()) {
+        try (Scripted server = new Scripted(say(400,
+            "{\"code\":7,\"message\":[\"m\"]}")); Client client = server.client()) {
             assertEquals("", assertThrows(ApiException.InvalidRequest.class, client::balance).code());
         }
     }
@@ -140,7 +141,8 @@ class FaultsTest {
                 told.add("retry " + planned.attempt() + " " + planned.error().getClass().getSimpleName());
             }
         };
-        try (Scripted server = new Scripted(hangUp(), cut(200, of(BALANCE.substring(0, 9)), BALANCE.length(), () -> true),
+        try (Scripted server = new Scripted(hangUp(), cut(200, of(BALANCE.substring(0, 9)), BALANCE.length(), () ->
+            true),
                 say(200, BALANCE, "X-Request-Id", "req_1")); Client client = server.builder().hooks(hooks).build()) {
             assertTrue(client.balance().getOperational());
             assertEquals(List.of("sent 1", "retry 1 ConnectionFailedException", "sent 2", "received 200 null",
@@ -151,7 +153,8 @@ class FaultsTest {
     @Test
     void aCertificationIsRequestedUnderOneKeyInAllAttempts() throws Exception {
         try (Scripted server = new Scripted(hangUp(), say(503, "", RETRY_AFTER, "1"), say(502), say(202, ACCEPTED),
-                say(202, ACCEPTED, "Idempotent-Replayed", "true"), say(202, ACCEPTED)); Client client = server.client()) {
+                say(202, ACCEPTED, "Idempotent-Replayed", "true"), say(202,
+                    ACCEPTED)); Client client = server.client()) {
             assertFalse(client.certify(RANGE).isReplayed());
             List<String> keys = server.seen.stream().map(one -> one.header("idempotency-key")).distinct().toList();
             assertEquals(1, keys.size());
@@ -184,7 +187,8 @@ class FaultsTest {
         try (ServerSocket taken = new ServerSocket(0)) {
             port = taken.getLocalPort();
         }
-        try (Client client = Client.builder("http://127.0.0.1:" + port).retry(new Retry(2, Duration.ofSeconds(5))).build()) {
+        try (Client client = Client.builder("http://127.0.0.1:" + port).retry(new Retry(2,
+            Duration.ofSeconds(5))).build()) {
             assertFalse(assertThrows(ConnectionFailedException.class, client::balance).sent());
         }
     }
@@ -206,7 +210,8 @@ class FaultsTest {
     @Test
     void anInterruptedCallEndsAndSendsNothingMore() throws Exception {
         Scripted.Step silent = (connection, request) -> Thread.sleep(2000);
-        for (Scripted.Step step : List.of(silent, say(503, "", RETRY_AFTER, "30"), cut(200, of("{"), 100, () -> false))) {
+        for (Scripted.Step step : List.of(silent, say(503, "", RETRY_AFTER, "30"), cut(200, of("{"), 100, () ->
+            false))) {
             try (Scripted server = new Scripted(step); Client client = server.client()) {
                 AtomicReference<Throwable> ended = new AtomicReference<>();
                 boolean[] isInterrupted = {false};
@@ -258,14 +263,15 @@ class FaultsTest {
         try (Scripted server = new Scripted(say(201, event)); Client client = server.client()) {
             Instant when = Instant.parse("2026-01-31T08:30:00.123456789Z");
             client.register(Declaration.of("r", new Order(when, "49.90")).at(when));
-            assertEquals("{\"client_ref\":\"r\",\"payload\":{\"at\":\"2026-01-31T08:30:00.123456Z\",\"total\":\"49.90\"},"
-                + "\"occurred_at\":\"2026-01-31T08:30:00.123456Z\"}", new String(server.seen.get(0).body()));
+            assertEquals("{\"client_ref\":\"r\",\"payload\":{\"at\":\"2026-01-31T08:30:00.123456Z\","
+                + "\"total\":\"49.90\"},\"occurred_at\":\"2026-01-31T08:30:00.123456Z\"}", new String(server.seen.get(0).body()));
         }
     }
 
     @Test
     void aFileIsSentAgainFromItsBeginningAndWhatWasRecordedIsCompared() throws Exception {
-        String event = "{\"event_id\":\"e\",\"client_ref\":\"r\",\"sequence\":1,\"hash\":\"" + sha256(of("456")) + "\"}";
+        String event = "{\"event_id\":\"e\",\"client_ref\":\"r\",\"sequence\":1,\"hash\":\"" + sha256(of("456"))
+            + "\"}";
         try (Scripted server = new Scripted(hangUp(), say(201, event), say(201, event.replaceAll("[0-9a-f]{64}", "0")),
                 say(201, event.replace("\"r\"", "\"s\""))); Client client = server.client()) {
             Path file = Files.write(folder.resolve("n\"ñ.txt"), of("456"));
@@ -348,8 +354,10 @@ class FaultsTest {
     void aDownloadThatFailedIsResumedByTheNextCall() throws Exception {
         byte[] whole = random(200_000);
         AtomicLong at = new AtomicLong();
-        try (Scripted server = new Scripted(cut(200, part(whole, 0, 90_000), 200_000, () -> at.get() == 90_000), hangUp(),
-                hangUp(), hangUp(), rest(part(whole, 90_000, 200_000), 90_000, 200_000)); Client client = server.client()) {
+        try (Scripted server = new Scripted(cut(200, part(whole, 0, 90_000), 200_000, () -> at.get() == 90_000),
+            hangUp(),
+                hangUp(), hangUp(), rest(part(whole, 90_000, 200_000), 90_000,
+                    200_000)); Client client = server.client()) {
             Path target = Files.write(folder.resolve("part.zip"), of("what was there"));
             assertThrows(ConnectionFailedException.class, () ->
                 client.download(server.url() + "/x", target, sha256(whole), (now, total) -> at.set(now)));
@@ -405,7 +413,8 @@ class FaultsTest {
         byte[] whole = random(200_000);
         AtomicLong at = new AtomicLong();
         boolean[] isOver = {false};
-        try (Scripted server = new Scripted(cut(200, part(whole, 0, 100_000), 100_000, () -> isOver[0]), say(200, whole));
+        try (Scripted server = new Scripted(cut(200, part(whole, 0, 100_000), 100_000, () -> isOver[0]), say(200,
+            whole));
              Client client = server.client()) {
             Path target = folder.resolve("file");
             Thread first = new Thread(() -> assertThrows(DigestMismatchException.class, () ->
@@ -434,7 +443,8 @@ class FaultsTest {
     @Test
     void waitingEndsInTimeAndOnFailureAndProgressAtOne() throws Exception {
         try (Scripted server = new Scripted(say(200, state("processing", "0.2")), say(200, state("processing", "0.2")),
-                say(200, state("completed", "null")), say(200, state("failed", "null"))); Client client = server.client()) {
+                say(200, state("completed", "null")), say(200, state("failed",
+                    "null"))); Client client = server.client()) {
             assertEquals("CERT-1", assertThrows(WaitTimeoutException.class, () ->
                 client.await("CERT-1", Duration.ZERO, now -> { })).certification().getCertificationId());
             List<Double> seen = new ArrayList<>();
@@ -445,7 +455,8 @@ class FaultsTest {
     }
 
     private static String line(int number, int status) {
-        return status < 300 ? "{\"http_status\":" + status + ",\"event_id\":\"e" + number + "\",\"client_ref\":\"r" + number
+        return status < 300 ? "{\"http_status\":" + status + ",\"event_id\":\"e" + number + "\",\"client_ref\":\"r"
+            + number
             + "\",\"sequence\":1,\"hash\":\"h\"}\n" : "{\"http_status\":" + status + ",\"client_ref\":\"r" + number
             + "\",\"code\":\"c\",\"message\":\"m\",\"retry_after\":" + (status == 429 ? "1" : "null") + "}\n";
     }
@@ -476,7 +487,8 @@ class FaultsTest {
         StringBuilder all = new StringBuilder();
         IntStream.range(0, 1000).forEach(n -> all.append(line(n, 201)));
         try (Scripted server = new Scripted(say(200, all.toString()), say(413), say(200, line(1000, 201)),
-                say(413), say(201, line(1001, 201).replace("\"http_status\":201,", ""))); Client client = server.client()) {
+                say(413), say(201, line(1001, 201).replace("\"http_status\":201,",
+                    ""))); Client client = server.client()) {
             assertEquals(1002, client.registerMany(declared(1002)).filter(one -> one.receipt() != null).count());
             assertEquals("/v1/events", server.seen.get(4).target());
         }

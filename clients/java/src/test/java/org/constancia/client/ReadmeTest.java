@@ -22,7 +22,8 @@ class ReadmeTest {
 
     @Test
     void theExamplesWorkWhenPasted() throws Exception {
-        Matcher block = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL).matcher(Files.readString(Path.of("README.md")));
+        Matcher block = Pattern.compile("```java\n(.*?)```",
+            Pattern.DOTALL).matcher(Files.readString(Path.of("README.md")));
         List<String> imports = new ArrayList<>();
         StringBuilder body = new StringBuilder();
         List<String> first = null;
@@ -48,8 +49,10 @@ class ReadmeTest {
             .redirectOutput(output.toFile()).start().waitFor();
         String said = Files.readString(output);
         assertEquals(0, status, said);
-        assertTrue(said.startsWith("ORIGIN_NOT_ESTABLISHED []") || said.startsWith("ORIGIN_NOT_ESTABLISHED [Finding"), said);
-        assertTrue(said.contains("signer_not_established client 2\n") && said.contains("\ntrue\non record since 20"), said);
+        assertTrue(said.startsWith("ORIGIN_NOT_ESTABLISHED []") || said.startsWith("ORIGIN_NOT_ESTABLISHED [Finding"),
+            said);
+        assertTrue(said.contains("signer_not_established client 2\n") && said.contains("\ntrue\non record since 20"),
+            said);
         assertTrue(said.contains("reading-") && said.contains(" 3\n"), said);
         assertTrue(Files.exists(folder.resolve("contract-as-held.txt")));
     }

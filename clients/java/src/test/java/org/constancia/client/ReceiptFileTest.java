@@ -96,7 +96,8 @@ class ReceiptFileTest {
         Files.writeString(path, receipt("d").toJson().substring(0, 30), StandardOpenOption.APPEND);
         file.write(List.of(receipt("e")));
         assertEquals(List.of("a", "b", "c", "e"), ids(file));
-        assertEquals(receipt("d").toJson().substring(0, 30) + "\n", Files.readString(folder.resolve("receipts.ndjson.torn")));
+        assertEquals(receipt("d").toJson().substring(0, 30) + "\n",
+            Files.readString(folder.resolve("receipts.ndjson.torn")));
         Path other = Files.write(folder.resolve("other"), new byte[2 << 20]);
         assertThrows(IOException.class, () -> new ReceiptFile(other).write(List.of(receipt("f"))));
         assertEquals(2 << 20, Files.size(other));
@@ -108,7 +109,8 @@ class ReceiptFileTest {
         List<Process> processes = new ArrayList<>();
         for (int number = 0; number < 2; number++) {
             processes.add(new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp",
-                System.getProperty("java.class.path"), Writer.class.getName(), path.toString(), "p" + number).inheritIO()
+                System.getProperty("java.class.path"), Writer.class.getName(), path.toString(), "p"
+                    + number).inheritIO()
                 .start());
         }
         List<Thread> threads = new ArrayList<>();

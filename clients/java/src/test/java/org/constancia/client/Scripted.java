@@ -132,7 +132,8 @@ final class Scripted implements AutoCloseable {
 
     /** Ends the connection in the first line of an answer. Without a byte java.net.http itself repeats a GET once. */
     static Step hangUp() {
-        return (connection, request) -> connection.getOutputStream().write("HTTP/1".getBytes(StandardCharsets.US_ASCII));
+        return (connection, request) ->
+            connection.getOutputStream().write("HTTP/1".getBytes(StandardCharsets.US_ASCII));
     }
 
     /** Sends the beginning of an answer of this length, and ends the connection once it was taken. */

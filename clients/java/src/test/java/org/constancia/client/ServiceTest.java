@@ -46,8 +46,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The client against a service: CONSTANCIA_URL, CONSTANCIA_KEY, CONSTANCIA_TEST_KEY, CONSTANCIA_HASH_KEY. Its archives are
- * verified by CONSTANCIA_PROGRAM with the roots CONSTANCIA_TRUST.
+ * The client against a service: CONSTANCIA_URL, CONSTANCIA_KEY, CONSTANCIA_TEST_KEY, CONSTANCIA_HASH_KEY. Its archives
+ * are verified by CONSTANCIA_PROGRAM with the roots CONSTANCIA_TRUST.
  */
 @Timeout(300)
 class ServiceTest {
@@ -97,8 +97,11 @@ class ServiceTest {
             Map.entry("registerFile", "registerFile"), Map.entry("registerEvents", "registerMany"),
             Map.entry("listEvents", "events eventsPage findByHash"), Map.entry("getEvent", "event"),
             Map.entry("getEventContent", "content saveContent"),
-            Map.entry("getEventEvidenceRecord", "eventEvidenceRecord"), Map.entry("getChannel", "channel channelBefore"),
-            Map.entry("getBalance", "balance"), Map.entry("requestCertification", "certify"),
+            Map.entry("getEventEvidenceRecord", "eventEvidenceRecord"), Map.entry("getChannel",
+                "channel channelBefore"),
+            Map.entry("getBalance", "balance"),
+            Map.entry("listNotices", "noticesPage"), Map.entry("createNotice", "createNotice"),
+                Map.entry("requestCertification", "certify"),
             Map.entry("listCertifications", "certifications certificationsPage"),
             Map.entry("getCertification", "certification await"),
             Map.entry("getCertificationEvidenceRecord", "certificationEvidenceRecord"),
@@ -210,7 +213,8 @@ class ServiceTest {
                 List<Outcome> found = keeping.registerMany(declared).toList();
                 assertEquals(declared.stream().map(Declaration::clientRef).toList(),
                     found.stream().map(Outcome::clientRef).toList());
-                ApiException.Conflict conflict = assertThrows(ApiException.Conflict.class, () -> found.get(20).result());
+                ApiException.Conflict conflict = assertThrows(ApiException.Conflict.class, () ->
+                    found.get(20).result());
                 assertEquals(found.get(3).result().getEventId(), conflict.eventId());
                 assertThrows(ApiException.InvalidRequest.class, () -> found.get(30).result());
                 List<Receipt> events = found.stream().filter(one -> one.error() == null).map(Outcome::result).toList();
@@ -228,7 +232,8 @@ class ServiceTest {
         assertFalse(client.isOnRecord(file));
         Receipt receipt = client.registerFile(fresh(), file);
         assertTrue(client.isOnRecord(file) && client.isOnRecord(bytes));
-        List<String> found = client.findByHash(receipt.getHash().toUpperCase()).stream().map(Event::getEventId).toList();
+        List<String> found = client.findByHash(receipt.getHash().toUpperCase()).stream().map(Event::getEventId)
+            .toList();
         assertEquals(List.of(receipt.getEventId()), found);
         try (Client hashes = hashes()) {
             assertFalse(hashes.isOnRecord(bytes));
@@ -275,11 +280,26 @@ class ServiceTest {
     }
 
     @Test
+    void noticesOfTheTestModeAreFetched() {
+        try (Client test = connect().key(System.getenv("CONSTANCIA_TEST_KEY")).build()) {
+            Page<Notice> end = test.noticesPage(null, Duration.ZERO);
+            assertEquals(List.of(), end.data());
+            Notice made = test.createNotice("consumption.limit_reached");
+            Page<Notice> page = test.noticesPage(end.nextCursor(), Duration.ofSeconds(1));
+            assertEquals(List.of(made), page.data());
+            assertEquals("block", ((NoticeData.ConsumptionLimit) page.data().get(0).details()).action());
+            assertEquals(List.of(), test.noticesPage(page.nextCursor(), Duration.ZERO).data());
+            assertThrows(ApiException.InvalidRequest.class, () -> test.createNotice("balance"));
+        }
+    }
+
+    @Test
     void errorsSayWhatIsToBeSaidAndNoSecret() {
         ApiException english = assertThrows(ApiException.InvalidRequest.class, () -> client.register("", Map.of()));
         assertEquals("validation_error", english.code());
         assertTrue(english.description().contains("client_ref"));
-        try (Client spanish = connect().language("es").build(); Client unknown = connect().key("svc_live_unknown").build()) {
+        try (Client spanish = connect().language("es").build();
+             Client unknown = connect().key("svc_live_unknown").build()) {
             assertNotEquals(english.description(),
                 assertThrows(ApiException.class, () -> spanish.register("", Map.of())).description());
             assertThrows(ApiException.Unauthorized.class, unknown::balance);
@@ -296,7 +316,8 @@ class ServiceTest {
     void aForcedRefusalIsReportedAfterTheRetries() {
         try (Client limited = connect().key(System.getenv("CONSTANCIA_TEST_KEY")).scenario("rate_limited")
                 .retry(new Retry(2, Duration.ofSeconds(60))).build()) {
-            assertTrue(assertThrows(ApiException.TooManyRequests.class, limited::balance).retryAfter().toSeconds() >= 1);
+            assertTrue(assertThrows(ApiException.TooManyRequests.class,
+                limited::balance).retryAfter().toSeconds() >= 1);
         }
     }
 
@@ -314,7 +335,8 @@ class ServiceTest {
                 HttpResponse.BodyHandlers.ofByteArray());
             String replayed = answer.headers().firstValue("Idempotent-Replayed").orElse("false");
             if (!isLost)
-                Scripted.say(answer.statusCode(), answer.body(), "Idempotent-Replayed", replayed).run(connection, request);
+                Scripted.say(answer.statusCode(), answer.body(), "Idempotent-Replayed", replayed).run(connection,
+                    request);
         };
     }
 
@@ -350,13 +372,15 @@ class ServiceTest {
         assertFalse(done.toString().contains("mac="));
         List<Path> files = client.save(done, folder.resolve("files"));
         List<String> digests = files.stream().map(Digests::of).sorted().toList();
-        assertEquals(client.verify(done.getVerificationCode()).getDocuments().stream().map(one -> one.getSha256()).sorted()
+        assertEquals(client.verify(done.getVerificationCode()).getDocuments().stream().map(one ->
+            one.getSha256()).sorted()
             .toList(), digests);
         List<Path> parts = files.stream().filter(one -> one.toString().contains("content-part")).toList();
         assertEquals(1, parts.size());
         Path archive = files.stream().filter(one -> one.toString().endsWith("-evidence.zip")
             || one.toString().endsWith(".zip") && !parts.contains(one)).findFirst().orElseThrow();
-        ArchiveCheck check = Archives.of(archive).receipts(receipts).parts(parts).trust(TRUST).program(PROGRAM).verify();
+        ArchiveCheck check = Archives.of(archive).receipts(receipts).parts(parts).trust(TRUST).program(PROGRAM)
+            .verify();
         assertTrue(check.isValid(), check.findings().toString());
         assertEquals(List.of(3L, 0L), List.of(check.receipts().compared(), check.receipts().differing()));
         ArchiveCheck alone = Archives.of(archive).receipts(List.of(event, file)).parts(parts).withoutProgram().verify();
@@ -372,7 +396,8 @@ class ServiceTest {
 
     /** What the file of receipts has is what `--receipt` takes. */
     private static void verifyByTheProgram(Path archive, Path receipts) throws Exception {
-        Process verify = new ProcessBuilder(PROGRAM.toString(), "verify", archive.toString(), "--trust", TRUST.toString(),
+        Process verify = new ProcessBuilder(PROGRAM.toString(), "verify", archive.toString(), "--trust",
+            TRUST.toString(),
             "--receipt", receipts.toString(), "--json").start();
         JsonNode said = Json.MAPPER.readTree(verify.getInputStream());
         assertEquals(0, verify.waitFor());
@@ -401,6 +426,7 @@ class ServiceTest {
             .anyMatch(one -> one.getCertificationId().equals(done.getCertificationId())));
         assertThrows(ApiException.InvalidRequest.class, () -> client.certify(Range.ofSequences(2, 1)));
         assertThrows(ApiException.InvalidRequest.class, () ->
-            client.certify(Range.ofTimes(Instant.parse("2026-02-01T00:00:00Z"), Instant.parse("2026-01-01T00:00:00Z"))));
+            client.certify(Range.ofTimes(Instant.parse("2026-02-01T00:00:00Z"),
+                Instant.parse("2026-01-01T00:00:00Z"))));
     }
 }

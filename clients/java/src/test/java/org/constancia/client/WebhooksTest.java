@@ -44,7 +44,8 @@ class WebhooksTest {
     void theSignatureIsTheOneThatTheServiceDocuments() {
         Webhooks.Signed signed = webhooks.signNotice("{}".getBytes(StandardCharsets.UTF_8));
         assertEquals("1769848200", signed.headers().get("X-SVC-Timestamp"));
-        assertEquals("v1=2a3add6b0868cfc5953c2034a161f958674272f672b50620a1013485b1c6f196", signed.headers().get("X-SVC-Signature"));
+        assertEquals("v1=2a3add6b0868cfc5953c2034a161f958674272f672b50620a1013485b1c6f196",
+            signed.headers().get("X-SVC-Signature"));
     }
 
     @Test
@@ -58,7 +59,8 @@ class WebhooksTest {
             assertThrows(InvalidSignatureException.class, () -> webhooks.verify(headers, body));
         }
         assertThrows(InvalidSignatureException.class, () -> webhooks.verify(Map.of(), body));
-        byte[] other = new String(body, StandardCharsets.UTF_8).replace("\"m\"", "\"n\"").getBytes(StandardCharsets.UTF_8);
+        byte[] other = new String(body, StandardCharsets.UTF_8).replace("\"m\"",
+            "\"n\"").getBytes(StandardCharsets.UTF_8);
         assertThrows(InvalidSignatureException.class, () -> webhooks.verify(signed.headers(), other));
         for (int distance : new int[] {-301, 301}) {
             Clock far = Clock.offset(THEN, Duration.ofSeconds(distance));

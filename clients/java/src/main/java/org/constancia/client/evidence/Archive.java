@@ -25,8 +25,8 @@ import java.util.Map;
 import com.fasterxml.jackson.databind.JsonNode;
 
 /**
- * An archive whose entries are as its manifest says, and its manifest as the ASiCManifest does. The signature over this is
- * judged by {@link #checkSignature}, the events by {@link Chain}.
+ * An archive whose entries are as its manifest says, and its manifest as the ASiCManifest does. The signature over this
+ * is judged by {@link #checkSignature}, the events by {@link Chain}.
  */
 final class Archive {
     private static final int ENTRIES_MAX = 20000;
@@ -37,12 +37,14 @@ final class Archive {
     private static final String ASIC = "META-INF/ASiCManifest001.xml";
     private static final String SIGNATURE = "META-INF/signature001.p7s";
     private static final String MANIFEST = "manifest.json";
-    private static final List<String> STREAMS = List.of("events", "leaves", "seals", "rounds", "validation", "renewals");
+    private static final List<String> STREAMS = List.of("events", "leaves", "seals", "rounds", "validation",
+        "renewals");
 
     private static final Map<String, Forms.Form> GENESIS_FORMS = Map.of("chain", IS_CHAIN, "channel_id", IS_TEXT,
         "created_at", IS_TIME, "v", integer(1, 1));
     private static final Map<String, Forms.Form> CONFIG_FORMS = Map.of("channel_id", IS_TEXT, "declarant", IS_TEXT,
-        "description", orNull(IS_TEXT), "modality", oneOf("content", "hash_only"), "name", IS_TEXT, "sealed_at", IS_TIME,
+        "description", orNull(IS_TEXT), "modality", oneOf("content", "hash_only"), "name", IS_TEXT, "sealed_at",
+            IS_TIME,
         "supplementary_info", orNull(IS_TEXT), "v", integer(1, 1), "version", integer());
     private static final Map<String, Forms.Form> MANIFEST_FORMS = Map.ofEntries(
         Map.entry("certification_id", IS_TEXT), Map.entry("channel_id", IS_TEXT), Map.entry("config_versions", IS_LIST),
@@ -203,7 +205,8 @@ final class Archive {
     private String checkGenesis() throws IOException {
         String where = "genesis.json";
         JsonNode genesis = Forms.document(zip.read(where, DOCUMENT_MAX), GENESIS_FORMS, where, DOCUMENT_MAX);
-        require(genesis.get("chain").textValue().equals(mode) && genesis.get("channel_id").textValue().equals(channelId),
+        require(genesis.get("chain").textValue().equals(mode)
+            && genesis.get("channel_id").textValue().equals(channelId),
             where, "another chain's");
         String hash = zip.digest(where);
         require(first > 1 || text("previous_chain_hash").equals(hash), where, "event 1 does not build on it");
@@ -217,7 +220,8 @@ final class Archive {
             byte[] data = zip.read(name, DOCUMENT_MAX);
             JsonNode config = Forms.document(data, CONFIG_FORMS, name, DOCUMENT_MAX);
             String hash = listed.get("hash").textValue();
-            require(config.get("channel_id").textValue().equals(channelId) && config.get("version").longValue() == version
+            require(config.get("channel_id").textValue().equals(channelId)
+                && config.get("version").longValue() == version
                 && Forms.sha256(data).equals(hash), name, "another one");
             configs.put(version, new Config(hash, config.get("modality").textValue()));
         }

@@ -13,8 +13,8 @@ import com.fasterxml.jackson.databind.JsonNode;
  * @param warnings what does not
  * @param checked what was checked
  * @param notChecked what was not
- * @param signaturesBy {@code program}: signatures and their origin; {@code client}: only that the keys of the certificates
- *     inside made them; null: they were not checked
+ * @param signaturesBy {@code program}: signatures and their origin; {@code client}: only that the keys of the
+ *     certificates inside made them; null: they were not checked
  * @param manifest of the archive; null if it has none
  * @param signerSha256 SHA-256 of the certificate that is named as the signer's; may be null
  * @param stampedAt time of the signature's timestamp; may be null

@@ -19,8 +19,8 @@ import org.constancia.client.model.Event;
  * Checks evidence archives of any size without the service: their shape, all digests, the chain of events, segments and
  * rounds, content parts and receipts here, and that the keys of the certificates inside made the signatures.
  *
- * <p>Whose signatures these are is for {@code constancia verify} to say, which is run where it is installed. Without it no
- * archive is valid.
+ * <p>Whose signatures these are is for {@code constancia verify} to say, which is run where it is installed. Without it
+ * no archive is valid.
  */
 public final class Archives {
     private final Path archive;
@@ -67,8 +67,8 @@ public final class Archives {
 
     /**
      * Adds a file of receipts, with those that it was rotated to. A receipt that differs makes the code
-     * {@code could_not_check}: nothing shows which of the two is genuine. Receipts of other events are counted, if at least
-     * one is of this archive.
+     * {@code could_not_check}: nothing shows which of the two is genuine. Receipts of other events are counted, if at
+     * least one is of this archive.
      *
      * @param file one in each line, one alone, or a JSON array
      * @return this

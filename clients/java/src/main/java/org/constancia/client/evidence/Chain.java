@@ -26,7 +26,8 @@ final class Chain implements Source<Link> {
     private static final Map<String, Forms.Form> SEGMENT = Map.of("path", Forms.hashes(40), "round_id", brief(127),
         "seal", IS_OBJECT);
     private static final Map<String, Forms.Form> SEAL = Map.ofEntries(Map.entry("chain", IS_CHAIN),
-        Map.entry("chain_hash_before", IS_HASH), Map.entry("chain_hash_last", IS_HASH), Map.entry("channel_id", IS_TEXT),
+        Map.entry("chain_hash_before", IS_HASH), Map.entry("chain_hash_last", IS_HASH), Map.entry("channel_id",
+            IS_TEXT),
         Map.entry("clock", IS_OBJECT), Map.entry("count", integer(1, 16384)), Map.entry("first_sequence", integer()),
         Map.entry("last_sequence", integer()), Map.entry("previous_seal_hash", orNull(IS_HASH)),
         Map.entry("previous_token_hash", orNull(IS_HASH)), Map.entry("segment_id", IS_TEXT),

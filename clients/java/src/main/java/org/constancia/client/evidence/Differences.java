@@ -216,8 +216,8 @@ final class Differences implements AutoCloseable {
     }
 
     /**
-     * Counts the receipt of an event that the archive does not hold. One that was received in the time that was asked for,
-     * before the range, was left out: later ones may be of after the request.
+     * Counts the receipt of an event that the archive does not hold. One that was received in the time that was asked
+     * for, before the range, was left out: later ones may be of after the request.
      */
     private void countOutside(long sequence, JsonNode receipt) {
         JsonNode start = archive.manifest.get("requested_range").get("from");

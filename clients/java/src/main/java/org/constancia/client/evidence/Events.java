@@ -63,7 +63,8 @@ final class Events implements Source<Events.Link> {
         check(event, where);
         received = text(event, "received_at");
         previous = Forms.sha256(line);
-        require(sequence > archive.first || previous.equals(archive.text("first_chain_hash")), where, "first_chain_hash");
+        require(sequence > archive.first || previous.equals(archive.text("first_chain_hash")), where,
+            "first_chain_hash");
         used.add(event.get("config_version").longValue());
         return new Link(sequence++, previous, event);
     }
@@ -75,7 +76,8 @@ final class Events implements Source<Events.Link> {
     private void check(JsonNode event, String where) {
         require(sequence <= archive.last, where, "after the range");
         require(text(event, "chain").equals(archive.mode) && text(event, "channel_id").equals(archive.channelId)
-            && event.get("sequence").longValue() == sequence && text(event, "previous_chain_hash").equals(previous), where,
+            && event.get("sequence").longValue() == sequence && text(event, "previous_chain_hash").equals(previous),
+                where,
             "it does not continue the chain");
         String at = text(event, "received_at");
         require(received.compareTo(at) <= 0 && at.compareTo(latest) <= 0, where, "received_at");
@@ -99,7 +101,8 @@ final class Events implements Source<Events.Link> {
             JsonNode leaf = Forms.document(line, LEAF_FORMS, "leaves");
             long sequence = leaf.get("sequence").longValue();
             String hash = text(leaf, "chain_hash");
-            require(before[0] < sequence && (sequence < archive.first || sequence > archive.last), "leaves", "the order");
+            require(before[0] < sequence && (sequence < archive.first || sequence > archive.last), "leaves",
+                "the order");
             require(sequence != archive.first - 1 || hash.equals(archive.text("previous_chain_hash")), "leaves",
                 "the event before the range is another one");
             before[0] = sequence;

@@ -153,7 +153,8 @@ final class Forms {
         } catch (IllegalArgumentException error) {
             throw new Invalid("base64 is wrong");
         }
-        require(Base64.getEncoder().encodeToString(data).equals(value.textValue()), "base64", "other bits than its own");
+        require(Base64.getEncoder().encodeToString(data).equals(value.textValue()), "base64",
+            "other bits than its own");
         return data;
     }
 
@@ -199,7 +200,7 @@ final class Forms {
     private static void write(JsonNode value, StringBuilder out) {
         if (value.isObject()) {
             Map<String, JsonNode> sorted = new TreeMap<>();
-            value.fields().forEachRemaining(one -> sorted.put(one.getKey(), one.getValue()));
+            value.properties().forEach(one -> sorted.put(one.getKey(), one.getValue()));
             out.append('{');
             sorted.forEach((name, inside) -> {
                 if (out.charAt(out.length() - 1) != '{')

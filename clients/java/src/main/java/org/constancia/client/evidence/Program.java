@@ -60,8 +60,9 @@ final class Program {
         Path output = folder.resolve("output");
         Path errors = folder.resolve("errors");
         try {
-            Process process = new ProcessBuilder(command(archive, parts, folder)).redirectInput(new File("/dev/null"))
-                .redirectOutput(output.toFile()).redirectError(errors.toFile()).start();
+            Process process = new ProcessBuilder(command(archive, parts, folder)).redirectOutput(output.toFile())
+                .redirectError(errors.toFile()).start();
+            process.getOutputStream().close();
             int status = await(process);
             return new Answer(parsed(output), status, text(errors));
         } finally {
@@ -82,7 +83,8 @@ final class Program {
     }
 
     private List<String> command(Path archive, List<Path> parts, Path folder) throws IOException {
-        List<String> words = new ArrayList<>(List.of(program.toString(), "verify", archive.toAbsolutePath().toString()));
+        List<String> words = new ArrayList<>(List.of(program.toString(), "verify",
+            archive.toAbsolutePath().toString()));
         parts.forEach(one -> words.add(one.toAbsolutePath().toString()));
         words.addAll(List.of("--json", "--config", ""));
         if (!trust.isEmpty())

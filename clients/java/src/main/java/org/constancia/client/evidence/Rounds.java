@@ -33,7 +33,8 @@ final class Rounds {
     private static final Map<String, Forms.Form> TOKEN = Map.of("authority", IS_TEXT, "gen_time", IS_TIME, "kind", KIND,
         "request", orNull(base64(1024)), "token", base64(65536), "certificates", Forms.ascending(64), "renewal",
         orNull(IS_OBJECT), "revocations", Forms.ascending(16));
-    private static final Map<String, Forms.Form> ROUND_1 = Map.of("authority", IS_TEXT, "gen_time", IS_TIME, "kind", KIND,
+    private static final Map<String, Forms.Form> ROUND_1 = Map.of("authority", IS_TEXT, "gen_time", IS_TIME, "kind",
+        KIND,
         "request", orNull(base64(1024)), "token", base64(65536), "root", IS_HASH, "round_id", brief(127));
     private static final Map<String, Forms.Form> RENEWAL = Map.of("path", Forms.hashes(40), "stamp", integer());
     private static final Map<String, Forms.Form> STAMP = Map.of("authority", IS_TEXT, "gen_time", IS_TIME, "kind", KIND,
@@ -102,7 +103,8 @@ final class Rounds {
             first = first == null ? token : first;
             count++;
         }
-        require(count >= 1 && count <= 2 && text(first, "gen_time").equals(text(value, "gen_time")), where, "its tokens");
+        require(count >= 1 && count <= 2 && text(first, "gen_time").equals(text(value, "gen_time")), where,
+            "its tokens");
         require(text(value, "gen_time").compareTo(archive.latest()) <= 0, where, "after the archive was issued");
         for (JsonNode token : tokens)
             checkToken(token, text(value, "root"), where);

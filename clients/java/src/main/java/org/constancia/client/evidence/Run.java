@@ -30,8 +30,8 @@ final class Run {
     private static final String CONTENT = "content parts that were given";
     private static final String RECEIPTS = "receipts";
     private static final String SIGNATURES = "signatures: by the keys of the certificates inside";
-    private static final String ORIGIN = "origin: certificate paths to trusted roots, revocation, validity in time, signer"
-        + " lists, and the rules of signatures";
+    private static final String ORIGIN = "origin: certificate paths to trusted roots, revocation, validity in time,"
+        + " signer lists, and the rules of signatures";
 
     private final Path path;
     private final List<Path> parts;
@@ -104,7 +104,9 @@ final class Run {
 
     // ---- in this process ----
 
-    /** Checks all that this process can. It ends with the first thing that is not valid. given: null without receipts. */
+    /**
+     * Checks all that this process can. It ends with the first thing that is not valid. given: null without receipts.
+     */
     void check(List<Archives.Given> given) throws IOException {
         String name = path.getFileName().toString();
         try (FileChannel file = FileChannel.open(path)) {

@@ -22,8 +22,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * A SignedData (CMS, RFC 5652) with one signer, whose message-digest is over its content. Whose certificate it is, whether
- * it was revoked, and the other rules of signatures are not judged here.
+ * A SignedData (CMS, RFC 5652) with one signer, whose message-digest is over its content. Whose certificate it is,
+ * whether it was revoked, and the other rules of signatures are not judged here.
  */
 final class Signed {
     static final String DATA = "2a864886f70d010701";
@@ -101,7 +101,8 @@ final class Signed {
     }
 
     private void readSigner(List<Ber> parts, String kind) {
-        require(Arrays.equals(Ber.expect(parts, 2, where).content(), new byte[] {1}), where, "the version of its signer");
+        require(Arrays.equals(Ber.expect(parts, 2, where).content(), new byte[] {1}), where,
+            "the version of its signer");
         List<Ber> name = Ber.expect(parts, 0x30, where).children(2, where);
         String used = oid(Ber.expect(parts, 0x30, where).child(0));
         require(DIGESTS.containsKey(used), where, "another digest than SHA-2");

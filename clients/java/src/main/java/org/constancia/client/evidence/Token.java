@@ -23,14 +23,16 @@ final class Token {
         signed = new Signed(data, where, null, Signed.TST_INFO);
         signed.checkTokenVersion();
         List<Ber> parts = Ber.parse(signed.content, 0x30, where).children();
-        require(Arrays.equals(Ber.expect(parts, 2, where).content(), new byte[] {1}), where, "the version of its TSTInfo");
+        require(Arrays.equals(Ber.expect(parts, 2, where).content(), new byte[] {1}), where,
+            "the version of its TSTInfo");
         Ber.expect(parts, 6, where);
         List<Ber> over = Ber.expect(parts, 0x30, where).children(2, where);
         require(HexFormat.of().formatHex(over.get(0).child(0).content()).equals(SHA_256) && over.get(1).tag == 4, where,
             "another digest than SHA-256");
         imprint = HexFormat.of().formatHex(over.get(1).octets());
         Ber.expect(parts, 2, where);
-        Matcher stated = TIME.matcher(new String(Ber.expect(parts, 0x18, where).content(), StandardCharsets.ISO_8859_1));
+        Matcher stated = TIME.matcher(new String(Ber.expect(parts, 0x18, where).content(),
+            StandardCharsets.ISO_8859_1));
         require(stated.matches(), where, "its time");
         String fraction = ((stated.group(2) == null ? "" : stated.group(2)) + "000000").substring(0, 6);
         time = time(stated.group(1)).withNano(Integer.parseInt(fraction) * 1000);

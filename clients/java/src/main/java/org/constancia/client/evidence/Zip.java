@@ -19,8 +19,8 @@ import java.util.regex.Pattern;
 import java.util.zip.CRC32;
 
 /**
- * A ZIP file of the format's shape, in which every byte has its place: other shapes are Invalid. The directory is read at
- * once, contents are read when they are asked for.
+ * A ZIP file of the format's shape, in which every byte has its place: other shapes are Invalid. The directory is read
+ * at once, contents are read when they are asked for.
  */
 final class Zip {
     static final int CHUNK = 65536;
@@ -79,7 +79,8 @@ final class Zip {
             List<String> steps = List.of(name.split("/", -1));
             require(!entries.containsKey(name) && !steps.contains("") && !steps.contains(".") && !steps.contains(".."),
                 where, "the name " + name);
-            ByteBuffer central = buffer(46).putInt(0x02014b50).putShort((short) 0x030A).put(common(crc, length, nameLength))
+            ByteBuffer central = buffer(46).putInt(0x02014b50).putShort((short) 0x030A).put(common(crc, length,
+                nameLength))
                 .putShort((short) 0).putShort((short) 0).putShort((short) 0).putInt(0x81A40000).putInt((int) at);
             require(Arrays.equals(central.array(), 0, 46, directory.array(), place, place + 46), where,
                 "the directory's record of " + name);
