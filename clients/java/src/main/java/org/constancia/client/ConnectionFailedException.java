@@ -4,6 +4,7 @@ package org.constancia.client;
 public final class ConnectionFailedException extends ConstanciaException {
     private static final long serialVersionUID = 1L;
 
+    /** False if there was no connection. */
     private final boolean sent;
 
     ConnectionFailedException(String message, boolean sent) {

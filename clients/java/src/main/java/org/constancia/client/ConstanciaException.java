@@ -4,6 +4,7 @@ package org.constancia.client;
 public class ConstanciaException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
+    /** The key of a certification that failed. */
     private String idempotencyKey;
 
     ConstanciaException(String message) {

@@ -12,7 +12,15 @@ import java.time.Instant;
  * @param occurredAt declared time of the fact; may be null
  */
 public record Declaration(String clientRef, Object payload, String hash, String hashAlg, Instant occurredAt) {
-    /** Refuses a declaration without a reference. */
+    /**
+     * Refuses a declaration without a reference.
+     *
+     * @param clientRef its own reference
+     * @param payload a JSON object
+     * @param hash the digest
+     * @param hashAlg of the digest
+     * @param occurredAt declared time
+     */
     public Declaration {
         if (clientRef == null)
             throw new IllegalArgumentException("a declaration has a clientRef");

@@ -4,7 +4,9 @@ package org.constancia.client;
 public final class DigestMismatchException extends ConstanciaException {
     private static final long serialVersionUID = 1L;
 
+    /** The digest that it should have. */
     private final String expected;
+    /** The digest that it has. */
     private final String found;
 
     DigestMismatchException(String what, String expected, String found) {

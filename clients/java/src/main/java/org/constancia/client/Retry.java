@@ -14,7 +14,12 @@ public record Retry(int attempts, Duration patience) {
     /** Five attempts and a minute. */
     public static final Retry DEFAULT = new Retry(5, Duration.ofMinutes(1));
 
-    /** Checks the numbers. */
+    /**
+     * Checks the numbers.
+     *
+     * @param attempts 1 or more
+     * @param patience not negative
+     */
     public Retry {
         if (attempts < 1 || patience.isNegative())
             throw new IllegalArgumentException("attempts is 1 or more, and patience is not negative");

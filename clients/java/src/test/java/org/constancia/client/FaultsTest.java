@@ -264,7 +264,8 @@ class FaultsTest {
             Instant when = Instant.parse("2026-01-31T08:30:00.123456789Z");
             client.register(Declaration.of("r", new Order(when, "49.90")).at(when));
             assertEquals("{\"client_ref\":\"r\",\"payload\":{\"at\":\"2026-01-31T08:30:00.123456Z\","
-                + "\"total\":\"49.90\"},\"occurred_at\":\"2026-01-31T08:30:00.123456Z\"}", new String(server.seen.get(0).body()));
+                + "\"total\":\"49.90\"},\"occurred_at\":\"2026-01-31T08:30:00.123456Z\"}",
+                new String(server.seen.get(0).body()));
         }
     }
 
