@@ -1,8 +1,8 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all everything install deb sbom package-test release run test test-all histories sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format source-map clean
+.PHONY: all everything install deb sbom package-test release run test test-all histories sanitize sanitize-core thread-sanitize analyze java-client coverage conformance pictures bench fuzz format source-map clean
 
 # The groups of scripts/packages.txt that a target needs are its prerequisites, deps-GROUP.
-deps := deps-run deps-test deps-analysis deps-package deps-release deps-conformance
+deps := deps-run deps-test deps-analysis deps-java deps-package deps-release deps-conformance
 .PHONY: $(deps)
 
 # The programs. Of a tree without build/ the first build is a quick one (meson_options.txt: joined); ccache is used
@@ -119,6 +119,10 @@ thread-sanitize: build-thread/build.ninja
 # The layout (.clang-format), clang-tidy (.clang-tidy) and the compiler's own analyzer.
 analyze: deps-analysis everything
 	@scripts/analyze build
+
+# The Java client, made and tested with Maven, which fetches what it needs from Maven Central; its jars are in build/java.
+java-client: deps-java everything
+	@tests/conformance/clients/java-client build
 
 # docs/develop/source-map.md and the pages that it links to.
 source-map:
