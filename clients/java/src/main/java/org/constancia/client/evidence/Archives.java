@@ -2,6 +2,7 @@ package org.constancia.client.evidence;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -11,6 +12,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 
+import org.constancia.client.CallInterruptedException;
 import org.constancia.client.Receipt;
 import org.constancia.client.ReceiptFile;
 import org.constancia.client.model.Event;
@@ -192,6 +194,8 @@ public final class Archives {
             else if (program != null && isProgramRequired)
                 throw new NoSuchFileException("the program " + program + " is not installed");
             return run.result();
+        } catch (ClosedByInterruptException error) {
+            throw new CallInterruptedException();
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
