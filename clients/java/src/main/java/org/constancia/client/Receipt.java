@@ -46,7 +46,8 @@ public final class Receipt extends Event {
     }
 
     /**
-     * Returns an event, for instance one of a list, as the same line.
+     * Returns an event, for instance one of a list, as the same line. Unless it is a receipt, the line has the members
+     * that this client knows.
      *
      * @param event an event
      * @return JSON
