@@ -107,7 +107,7 @@ def test_the_client_against_the_service(start, built):
                        CONSTANCIA_TEST_KEY=service.new_channel().test_key["key"], CONSTANCIA_PROGRAM=str(BINARY),
                        CONSTANCIA_TRUST=str(service.data / "trust.pem"),
                        **{f"CONSTANCIA_{name}": key for name, key in keys.items()})
-    assert len(passed) == 8
+    assert len(passed) == 9
 
 
 def test_a_notice_of_the_service(start, built, tmp_path):
