@@ -94,7 +94,7 @@ final class Walk {
         String cursor = null;
         do {
             EventList page = events.listEvents(null, null, null, null, null, null, null, null, null,
-                                              1, cursor);
+                                              null, null, 1, cursor);
             page.getData().forEach(event -> references.add(event.getClientRef()));
             cursor = page.getNextCursor();
             expect(page.getHasMore() == (cursor != null), "cursor with more");
