@@ -289,7 +289,8 @@ class Client:
 
     def save(self, certification: Certification, folder: Path) -> List[pathlib.Path]:
         """All files of a completed certification, each checked against the digest that the service
-        has on record for it."""
+        has on record for it. Their names have the certification's, so that a folder may have the files of
+        several."""
         code = certification.verification_code
         if certification.status != "completed" or not code:
             raise ValueError(f"{certification.certification_id} is not completed")
@@ -302,7 +303,8 @@ class Client:
             name = pathlib.PurePath(urllib.parse.unquote(urllib.parse.urlsplit(link).path)).name
             if name not in digests:
                 raise UnexpectedAnswer(f"the service has no digest of {name}")
-            saved.append(pathlib.Path(folder, name))
+            own = certification.certification_id
+            saved.append(pathlib.Path(folder, name if own in name else f"{own}-{name}"))
             self.download(link, saved[-1], sha256=digests[name])
         return saved
 

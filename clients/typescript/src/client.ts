@@ -371,7 +371,8 @@ export class Client {
       const name = basename(decodeURIComponent(new URL(url).pathname));
       const document = documents.find((one) => one.name === name);
       if (!document) throw new UnexpectedAnswer(`the service has no digest of ${name}`);
-      const path = join(folder, name);
+      const own = certification.certification_id;
+      const path = join(folder, name.includes(own) ? name : `${own}-${name}`);
       await this.download(url, path, { ...options, sha256: document.sha256 });
       saved.push(path);
     }

@@ -916,7 +916,8 @@ public final class Client implements AutoCloseable {
             String name = path.substring(path.lastIndexOf('/') + 1);
             if (!digests.containsKey(name))
                 throw new UnexpectedAnswerException("the service has no digest of " + name);
-            Path file = folder.resolve(Path.of(name).getFileName());
+            String own = certification.getCertificationId();
+            Path file = folder.resolve(Path.of(name.contains(own) ? name : own + "-" + name).getFileName());
             download(link, file, digests.get(name));
             saved.add(file);
         }
