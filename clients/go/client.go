@@ -615,7 +615,7 @@ type Files struct {
 }
 
 // Save fetches all files of a completed certification into a folder, each checked against the digest that the service
-// has on record for it.
+// has on record for it. Their names have the certification's, so that a folder may have the files of several.
 func (c *Client) Save(ctx context.Context, certification *Certification, folder string) (*Files, error) {
 	code := certification.VerificationCode
 	if certification.Status != CertificationStatusCompleted || code == nil || certification.EvidenceURL == nil {
@@ -639,10 +639,13 @@ func (c *Client) Save(ctx context.Context, certification *Certification, folder 
 		}
 		name := path.Base(parsed.Path)
 		digest := digests[name]
-		if digest == "" || filepath.Base(name) != name {
+		if digest == "" || name == "." || name == ".." || filepath.Base(name) != name {
 			return "", unexpected("the service has no digest of %q", name)
 		}
 		target := filepath.Join(folder, name)
+		if own := certification.CertificationID; !strings.Contains(name, own) {
+			target = filepath.Join(folder, filepath.Base(own+"-"+name))
+		}
 		_, err = c.Download(ctx, link, target, digest, nil)
 		return target, err
 	}

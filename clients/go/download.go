@@ -160,8 +160,15 @@ func (d *download) receive(got *answer, part *os.File) error {
 	if _, err := part.Seek(at, io.SeekStart); err != nil {
 		return err
 	}
-	if at, err = d.store(got.body, part, at, total); err != nil {
+	body := got.body
+	if total >= 0 {
+		body = io.LimitReader(body, total-at+1)
+	}
+	if at, err = d.store(body, part, at, total); err != nil {
 		return err
+	}
+	if total >= 0 && at > total {
+		return unexpected("%s: the answer is longer than the file", got.name)
 	}
 	if total >= 0 && at < total {
 		return &ConnectionError{Sent: true, what: fmt.Sprintf("%s: the answer ended before the file did", got.name)}

@@ -37,11 +37,15 @@ func (r Retry) delay(attempt int, after *time.Duration, waited time.Duration) (t
 	left := r.Patience - waited
 	var wanted time.Duration
 	if after == nil {
-		wanted = time.Duration((0.25+0.25*chance)*float64(time.Second)) << (attempt - 1)
+		steps := attempt - 1
+		if steps > 20 { // a shift by more overflows; Patience ends the waiting long before
+			steps = 20
+		}
+		wanted = time.Duration((0.25+0.25*chance)*float64(time.Second)) << steps
 	} else {
 		wanted = *after + time.Duration(0.25*chance*float64(*after))
 	}
-	if attempt >= r.Attempts || after != nil && *after > left {
+	if attempt >= r.Attempts || left <= 0 || after != nil && *after > left {
 		return 0, false
 	}
 	if wanted > left {
