@@ -26,7 +26,7 @@ final class Batches implements Iterator<List<Batches.Item>> {
     }
 
     /** A declaration as it is sent: its JSON without an end. */
-    record Item(String clientRef, byte[] line) { }
+    record Item(String clientRef, String hash, byte[] line) { }
 
     static byte[] body(Declaration declared, ObjectMapper mapper) {
         ObjectNode body = Json.MAPPER.createObjectNode().put("client_ref", declared.clientRef());
@@ -66,7 +66,7 @@ final class Batches implements Iterator<List<Batches.Item>> {
     }
 
     private Item item(Declaration declared) {
-        return new Item(declared.clientRef(), body(declared, mapper));
+        return new Item(declared.clientRef(), declared.hash(), body(declared, mapper));
     }
 
     static byte[] joined(List<Item> batch) {

@@ -100,6 +100,9 @@ public final class Client implements AutoCloseable {
             headers.put("X-" + given.headerPrefix + "-Test-Scenario", given.scenario);
         headers.forEach(Client::checkHeader);
         keyed = Collections.unmodifiableMap(headers);
+        if (given.http != null && given.http.followRedirects() != HttpClient.Redirect.NEVER)
+            throw new IllegalArgumentException("an HttpClient that follows redirects would take the key to another host: "
+                + "followRedirects(NEVER)");
         own = given.http != null ? null
             : HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(given.timeout).build();
         transport = new Transport(own != null ? own : given.http, given.timeout, given.retry, given.hooks);
@@ -334,10 +337,7 @@ public final class Client implements AutoCloseable {
     public Receipt register(Declaration declared) {
         Receipt receipt = kept(post(Body.of(Batches.body(declared, mapper)), "application/json"));
         checkReference(receipt, declared.clientRef());
-        if (declared.hash() != null && !declared.hash().equalsIgnoreCase(receipt.getHash())) {
-            throw new DigestMismatchException(receipt.getEventId() + " as it was recorded", declared.hash(),
-                receipt.getHash());
-        }
+        checkDigest(declared.hash(), receipt);
         return receipt;
     }
 
@@ -460,13 +460,18 @@ public final class Client implements AutoCloseable {
             return both;
         }
         keep(told.stream().map(Outcome::receipt).filter(Objects::nonNull).collect(Collectors.toList()));
+        for (int at = 0; at < told.size(); at++)
+            checkDigest(batch.get(at).hash(), told.get(at).receipt());
         return told;
     }
 
     /** Has the service say itself what it answers to a declaration that no batch can hold. */
     private Outcome registerLarge(Item item) {
         try {
-            return new Outcome(item.clientRef(), kept(post(Body.of(item.line()), "application/json")), null);
+            Receipt receipt = kept(post(Body.of(item.line()), "application/json"));
+            checkReference(receipt, item.clientRef());
+            checkDigest(item.hash(), receipt);
+            return new Outcome(item.clientRef(), receipt, null);
         } catch (ApiException error) {
             return new Outcome(item.clientRef(), null, error);
         }
@@ -490,6 +495,11 @@ public final class Client implements AutoCloseable {
         } catch (Exception error) {
             throw new ReceiptNotKeptException(given, error);
         }
+    }
+
+    private static void checkDigest(String declared, Receipt receipt) {
+        if (declared != null && receipt != null && !declared.equalsIgnoreCase(receipt.getHash()))
+            throw new DigestMismatchException(receipt.getEventId() + " as it was recorded", declared, receipt.getHash());
     }
 
     private static void checkReference(Receipt receipt, String clientRef) {
@@ -887,7 +897,7 @@ public final class Client implements AutoCloseable {
 
     /**
      * Writes all files of a completed certification to a folder, each checked against the digest that the service has
-     * on record for it.
+     * on record for it. Their names have the certification's, so that a folder may have the files of several.
      *
      * @param certification one that is completed
      * @param folder created if it is missing

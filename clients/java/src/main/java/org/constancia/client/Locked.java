@@ -14,8 +14,8 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.stream.IntStream;
 
 /**
  * An open file under a lock against other threads and processes. Locks of files are those of a process, so that a
@@ -23,17 +23,18 @@ import java.util.stream.IntStream;
  */
 final class Locked implements AutoCloseable {
     private static final int ATTEMPTS_MAX = 1000;
-    private static final ReentrantLock[] THREADS =
-        IntStream.range(0, 64).mapToObj(at -> new ReentrantLock()).toArray(ReentrantLock[]::new);
+    /** Of files that are waited for, which are few. */
+    private static final Map<Path, ReentrantLock> THREADS = new ConcurrentHashMap<>();
+    private static final Set<Path> CLAIMED = ConcurrentHashMap.newKeySet();
     static final boolean IS_POSIX = Path.of("").getFileSystem().supportedFileAttributeViews().contains("posix");
 
     private final FileChannel channel;
-    private final ReentrantLock threads;
+    private final Runnable release;
     private final boolean isNew;
 
-    private Locked(FileChannel channel, ReentrantLock threads, boolean isNew) {
+    private Locked(FileChannel channel, Runnable release, boolean isNew) {
         this.channel = channel;
-        this.threads = threads;
+        this.release = release;
         this.isNew = isNew;
     }
 
@@ -47,11 +48,11 @@ final class Locked implements AutoCloseable {
 
     /** Opens a file, which is created with mode 600 if it is missing, and waits for its lock. */
     static Locked waitFor(Path path) throws IOException {
-        ReentrantLock threads = lockOf(path);
+        ReentrantLock threads = THREADS.computeIfAbsent(keyed(path), one -> new ReentrantLock());
         threads.lock();
         try {
             for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-                Locked found = attempt(path, threads, true, true);
+                Locked found = attempt(path, threads::unlock, true, true);
                 if (found != null)
                     return found;
             }
@@ -66,27 +67,27 @@ final class Locked implements AutoCloseable {
     static Locked claim(Path path) {
         if (!IS_POSIX)
             return null;
-        ReentrantLock threads = lockOf(path);
-        if (threads.isHeldByCurrentThread() || !threads.tryLock())
+        Path key = keyed(path);
+        if (!CLAIMED.add(key))
             return null;
         Locked found = null;
         try {
-            found = attempt(path, threads, false, false);
+            found = attempt(path, () -> CLAIMED.remove(key), false, false);
         } catch (IOException | RuntimeException error) {
             return null;
         } finally {
             if (found == null)
-                threads.unlock();
+                CLAIMED.remove(key);
         }
         return found;
     }
 
-    private static ReentrantLock lockOf(Path path) {
-        return THREADS[Math.floorMod(path.toAbsolutePath().normalize().hashCode(), THREADS.length)];
+    private static Path keyed(Path path) {
+        return path.toAbsolutePath().normalize();
     }
 
     /** Returns null if the file was not locked, or its name became that of another file meanwhile. */
-    private static Locked attempt(Path path, ReentrantLock threads, boolean isPrivate, boolean waits)
+    private static Locked attempt(Path path, Runnable release, boolean isPrivate, boolean waits)
             throws IOException {
         boolean isNew = create(path, isPrivate);
         Object before = keyOf(path, waits);
@@ -104,7 +105,7 @@ final class Locked implements AutoCloseable {
         try {
             FileLock lock = waits ? channel.lock() : channel.tryLock();
             if (lock != null && Objects.equals(before, keyOf(path, waits)))
-                return new Locked(channel, threads, isNew);
+                return new Locked(channel, release, isNew);
         } catch (IOException | RuntimeException error) {
             channel.close();
             throw error;
@@ -164,7 +165,7 @@ final class Locked implements AutoCloseable {
         try {
             channel.close();
         } finally {
-            threads.unlock();
+            release.run();
         }
     }
 }

@@ -65,7 +65,9 @@ public final class ReceiptFile implements ReceiptSink {
         if (receipts.isEmpty())
             return;
         byte[] bytes = lines.toString().getBytes(StandardCharsets.UTF_8);
-        try (Locked file = opened()) {
+        // POSIX ends the locks of a process with any close of the file, such as a reader's. Only this class opens this one.
+        Path lock = path.resolveSibling(path.getFileName() + ".lock");
+        try (Locked alone = Locked.waitFor(lock); Locked file = opened()) {
             append(file, bytes);
         }
     }

@@ -31,7 +31,7 @@ public record Retry(int attempts, Duration patience) {
         double seconds = retryAfter == null ? 0.25 * (1 + chance) * Math.pow(2, attempt - 1)
             : retryAfter.toSeconds() * (1 + 0.25 * chance);
         Duration left = patience.minus(waited);
-        if (attempt >= attempts || retryAfter != null && retryAfter.compareTo(left) > 0)
+        if (attempt >= attempts || left.isZero() || retryAfter != null && retryAfter.compareTo(left) > 0)
             return null;
         Duration delay = Duration.ofMillis((long) Math.ceil(seconds * 1000));
         return delay.compareTo(left) < 0 ? delay : left;

@@ -115,6 +115,7 @@ final class Run {
                 return;
             }
             checkArchive(file, name, given);
+            sha256 = archive.zip.digest(); // of what was checked, whatever the path names by now
         } catch (Archive.NotArchive error) {
             find(UNCHECKED, "client.part_alone", error.getMessage(), "client");
             return;
@@ -127,7 +128,6 @@ final class Run {
             find("not_valid", "client.not_valid", "damaged: " + error, "client");
             return;
         }
-        sha256 = Digests.of(path);
         isSound = true;
         if (archive.mode.equals("test"))
             warn("client.test", "a test archive has no probative value", "client");

@@ -114,7 +114,7 @@ final class Zip {
             if (file.read(into, at + into.position()) < 0)
                 throw new Invalid("the file is cut off");
         }
-        return into;
+        return into.flip();
     }
 
     long size() {
@@ -165,6 +165,14 @@ final class Zip {
         for (byte[] chunk; (chunk = chunks.next()) != null;)
             whole.put(chunk);
         return whole.array();
+    }
+
+    /** Returns the SHA-256 of the whole file. */
+    String digest() throws IOException {
+        MessageDigest running = Forms.running("SHA-256");
+        for (long at = 0; at < size; at += CHUNK)
+            running.update(bytes(at, (int) Math.min(CHUNK, size - at)));
+        return HexFormat.of().formatHex(running.digest());
     }
 
     /** Returns the SHA-256 of an entry. */
