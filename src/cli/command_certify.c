@@ -45,6 +45,7 @@ struct job {
 	const char *receipt_paths[RECEIPT_FILES_MAX];
 	size_t receipt_path_count;
 	uint64_t receipts;
+	struct certified_range range; /* what was asked for; first 0: the last certification again */
 	bool shown;
 };
 
@@ -132,6 +133,7 @@ static int request(struct job *job, const struct certified_range *given, int64_t
 	else if (!result)
 		result = choose_range(job, &wait, &range, error);
 	if (!result && !job->id[0]) {
+		job->range = range;
 		result = remote_certify(&job->api, &range, &job->arena, &certification, error);
 		if (!result)
 			memcpy(job->id, certification.id, sizeof job->id);
@@ -141,22 +143,51 @@ static int request(struct job *job, const struct certified_range *given, int64_t
 
 /* ---- the documents ---- */
 
+static bool is_test_key(const struct api *api)
+{
+	return strstr(api->key, "_test_") != NULL;
+}
+
+/* The service must not choose what is compared with the receipts. */
+static int check_answer(const struct job *job, struct error *error)
+{
+	const struct certified_range *asked = &job->range;
+	const struct saved_documents *saved = &job->saved;
+	if (asked->first && !asked->by_time &&
+	    (saved->first != asked->first || saved->last != asked->last))
+		return tool_fail(error, ERR_INVALID_EVIDENCE,
+		                 "The certification %s is of the events %lld to %lld, not of %lld to %lld.",
+		                 job->id, (long long)saved->first, (long long)saved->last,
+		                 (long long)asked->first, (long long)asked->last);
+	if (saved->is_test != is_test_key(&job->api))
+		return tool_fail(error, ERR_INVALID_EVIDENCE,
+		                 "The certification %s is not of the mode of the key.", job->id);
+	return OK;
+}
+
 static int save(struct job *job, struct error *error)
 {
 	const char *receipts = command_option(job->line, "receipts");
 	const char *directory = command_option(job->line, "save");
 	job->directory = directory ? directory : job->id;
 	int result = remote_save(&job->api, job->id, job->directory, &job->arena, &job->saved, error);
+	if (!result)
+		result = check_answer(job, error);
+	const struct certified_range *asked = &job->range;
+	const struct certified_range saved = {.first = job->saved.first, .last = job->saved.last};
 	if (result || (!receipts && access("receipts.ndjson", F_OK) != 0))
 		return result;
 	const struct receipt_selection selection = {.receipts = receipts ? receipts : "receipts.ndjson",
 	                                            .directory = job->directory,
 	                                            .channel_id = job->channel.channel_id,
-	                                            .first = job->saved.first,
-	                                            .last = job->saved.last,
+	                                            .range = asked->first ? *asked : saved,
 	                                            .is_test = job->saved.is_test};
-	return receipts_select(&selection, &job->arena, job->receipt_paths, RECEIPT_FILES_MAX,
-	                       &job->receipt_path_count, &job->receipts, error);
+	result = receipts_select(&selection, &job->arena, job->receipt_paths, RECEIPT_FILES_MAX,
+	                         &job->receipt_path_count, &job->receipts, error);
+	return result || job->receipts || !receipts
+	           ? result
+	           : tool_fail(error, ERR_USAGE, "No receipt in %s is of the certified events.",
+	                       receipts);
 }
 
 static int verify(struct job *job, struct verify_result *ret_result, struct error *error)

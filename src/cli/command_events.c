@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "cli/api_access.h"
 #include "tools/json_items.h"
 #include "tools/remote_certification.h"
@@ -12,6 +13,7 @@
 #define LINES_DEFAULT 10
 #define LINES_MAX 500 /* one page of the interface */
 #define PAGE 500
+#define TEXT_SHOWN 1024 /* bytes of a text, of which a client_ref is the longest */
 #define INTERVAL_DEFAULT_US (2 * US_PER_SECOND)
 
 const struct option events_tail_options[] = {
@@ -35,6 +37,14 @@ static void tail_cleanup(struct tail *tail)
 	arena_free(&tail->arena);
 }
 
+/* Without what a terminal would execute. */
+static void print_text(struct slice text)
+{
+	char shown[TEXT_SHOWN];
+	utf8_show(text, shown, sizeof shown);
+	printf(" %s", shown);
+}
+
 static void print_event(const struct tail *tail, const struct json *event, struct slice text)
 {
 	struct slice id = {0}, ref = {0}, received = {0}, status = {0}, hash = {0};
@@ -49,9 +59,13 @@ static void print_event(const struct tail *tail, const struct json *event, struc
 	(void)json_get_text(event, "status", &status);
 	(void)json_get_text(event, "hash", &hash);
 	(void)json_get_integer(event, "sequence", &sequence);
-	printf("%" PRId64 " %.*s %.*s %.*s %.*s %.*s\n", sequence, (int)received.size, received.data,
-	       (int)id.size, id.data, (int)status.size, status.data, (int)hash.size, hash.data,
-	       (int)ref.size, ref.data);
+	printf("%" PRId64, sequence);
+	print_text(received);
+	print_text(id);
+	print_text(status);
+	print_text(hash);
+	print_text(ref);
+	printf("\n");
 }
 
 /* The events of a page, for printing in either order. */

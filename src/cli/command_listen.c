@@ -12,7 +12,9 @@
 #define MEMORY_MAX ((size_t)64 << 20)
 #define ATTEMPTS 3 /* at a receiver that fails, so that it delays the later notices little */
 #define ATTEMPT_PAUSE_US US_PER_SECOND
-#define STOP 1 /* result of a callback: --once is reached */
+#define LEAST_US US_PER_SECOND /* between requests: with many waiting, answers come at once */
+	                            */
+#define STOP 1                 /* result of a callback: --once is reached */
 
 const struct option listen_options[] = {
 	API_OPTIONS,
@@ -241,6 +243,7 @@ int command_listen(const struct command_line *line)
 		return exit_code;
 	for (unsigned failures = 0;;) {
 		bool begun = listening.feed.cursor[0];
+		int64_t next_us = clock_monotonic_us() + LEAST_US;
 		arena_reset(&listening.arena);
 		error_clear(&error);
 		result = notice_feed_next(&listening.feed, &listening.api, &listening.arena, handle,
@@ -253,8 +256,12 @@ int command_listen(const struct command_line *line)
 		if (!result && !begun)
 			print_start(&listening);
 		failures = result ? failures + 1 : 0;
-		if (!result)
+		if (!result) {
+			int64_t early_us = begun ? next_us - clock_monotonic_us() : 0;
+			if (early_us > 0)
+				api_sleep_us(early_us);
 			continue;
+		}
 		(void)command_fail(line, &error); /* the connection is made again */
 		api_sleep_us(api_pause_us(failures, 0));
 	}

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "cli/api_access.h"
 #include "tools/receipt_file.h"
 #include "tools/remote_registration.h"
@@ -68,15 +69,18 @@ static int report(const struct work *work, const char *name,
                   const struct file_registration *registration)
 {
 	struct slice id = {0}, received = {0};
+	char shown_id[128], shown_time[64];
 	int64_t sequence = 0;
 	if (work->line->json)
 		return print_registration(name, registration);
 	(void)json_get_text(registration->receipt, "event_id", &id);
 	(void)json_get_text(registration->receipt, "received_at", &received);
 	(void)json_get_integer(registration->receipt, "sequence", &sequence);
-	printf("%s: %s %.*s, sequence %lld, received at %.*s\n", name,
-	       registration->replayed ? "registered before as" : "registered as", (int)id.size, id.data,
-	       (long long)sequence, (int)received.size, received.data);
+	utf8_show(id, shown_id, sizeof shown_id);
+	utf8_show(received, shown_time, sizeof shown_time);
+	printf("%s: %s %s, sequence %lld, received at %s\n", name,
+	       registration->replayed ? "registered before as" : "registered as", shown_id,
+	       (long long)sequence, shown_time);
 	return 0;
 }
 
@@ -90,8 +94,14 @@ static int keep(struct work *work, const char *name, const struct file_registrat
 	int result = buf_check(&line);
 	if (!result)
 		result = receipt_file_append(work->receipts, buf_slice(&line), error);
-	if (result)
-		return result;
+	if (result) {
+		char reason[160];
+		snprintf(reason, sizeof reason, "%s", error_reason(error, result));
+		return tool_fail(error, result,
+		                 "%s is registered, but its receipt could not be added to %s (%s). Run the "
+		                 "same command again when it can: nothing is registered twice.",
+		                 name, work->receipts, reason);
+	}
 	if (!registration->matches)
 		return error_set(error, ERR_INVALID_EVIDENCE, MSG_TOOLS_RECEIPT, NULL);
 	result = report(work, name, registration);

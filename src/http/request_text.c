@@ -7,7 +7,6 @@
 #define CUT "…"
 #define SHOWN_MAX 512 /* bytes of a segment or a parameter that can be shown */
 #define PREFIX_MAX 64
-#define ENCODED_TIMES 2
 
 /* ---- keys ---- */
 
@@ -36,24 +35,28 @@ static bool contains(const char *text, size_t size, const char *prefix)
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
 		char begin[PREFIX_MAX];
 		int length = snprintf(begin, sizeof begin, "%s_%s_", prefix, modes[i]);
-		if (memmem(text, size, begin, (size_t)length))
-			return true;
+		for (size_t at = 0; at + (size_t)length <= size; at++)
+			if (strncasecmp(text + at, begin, (size_t)length) == 0)
+				return true;
 	}
-	return false;
+	return memmem(text, size, "mac=", 4) != NULL; /* of a link to a document */
 }
 
-/* Only the beginning matters, because the rest is not shown. */
-static bool contains_key(struct slice text, const char *prefix)
+/* Returns whether the text has what gives access, however often it is percent-encoded. Only the
+ * beginning matters, because the rest is not shown. */
+static bool contains_secret(struct slice text, const char *prefix)
 {
 	char copy[SHOWN_MAX];
 	size_t size = text.size < sizeof copy ? text.size : sizeof copy;
 	memcpy(copy, text.data, size);
-	bool found = contains(copy, size, prefix);
-	for (int i = 0; i < ENCODED_TIMES && !found; i++) {
+	size_t before;
+	do {
+		if (contains(copy, size, prefix))
+			return true;
+		before = size;
 		size = decode(copy, size);
-		found = contains(copy, size, prefix);
-	}
-	return found;
+	} while (size < before);
+	return false;
 }
 
 /* ---- writing ---- */
@@ -103,7 +106,7 @@ void request_path_write(const char *prefix, struct slice path, char *ret, size_t
 	bool more = path.size > 0;
 	while (more && !out.full) {
 		struct slice segment = take(&path, '/', &more);
-		put(&out, contains_key(segment, prefix) ? slice_of(REQUEST_TEXT_HIDDEN) : segment);
+		put(&out, contains_secret(segment, prefix) ? slice_of(REQUEST_TEXT_HIDDEN) : segment);
 		put(&out, slice_of(more ? "/" : ""));
 	}
 	end(&out);
@@ -121,14 +124,14 @@ static void put_parameter(struct writer *out, struct slice parameter, const char
 {
 	bool has_value;
 	struct slice value = parameter, name = take(&value, '=', &has_value);
-	if (contains_key(name, out->prefix)) {
+	if (contains_secret(name, out->prefix)) {
 		put(out, slice_of(REQUEST_TEXT_HIDDEN));
 		return;
 	}
 	put(out, name);
 	if (!has_value)
 		return;
-	bool shown = is_listed(names, name) && !contains_key(value, out->prefix);
+	bool shown = is_listed(names, name) && !contains_secret(value, out->prefix);
 	put(out, slice_of("="));
 	put(out, shown ? value : slice_of(REQUEST_TEXT_HIDDEN));
 }

@@ -17,6 +17,7 @@
 #define UPLOAD_TIMEOUT_MS (24 * 3600 * 1000)
 #define BACKOFF_FIRST_US (US_PER_SECOND / 2)
 #define BACKOFF_DOUBLINGS 6
+#define REQUEST_ID_SHOWN 64
 
 void api_guard_nothing(struct address_guard *guard)
 {
@@ -156,10 +157,11 @@ static int read_refusal(const struct http_answer *answer, struct arena *arena, s
 	error->code = result;
 	/* General messages have a form for commands (base/command_message.def). */
 	if (!slice_is(message, error_general_message(result, LANGUAGE_ENGLISH)))
-		snprintf(error->english, sizeof error->english, "%.*s", (int)message.size, message.data);
-	utf8_replace_invalid(error->english); /* truncation may have split a character */
+		utf8_show(message, error->english, sizeof error->english);
+	char shown[REQUEST_ID_SHOWN];
+	utf8_show(id, shown, sizeof shown);
 	if (id.size)
-		snprintf(error->cause, sizeof error->cause, "request %.*s", (int)id.size, id.data);
+		snprintf(error->cause, sizeof error->cause, "request %s", shown);
 	return result;
 }
 

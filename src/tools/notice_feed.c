@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/percent.h"
@@ -19,7 +20,7 @@
 static bool copy_text(const struct json *json, const char *name, char *text, size_t size)
 {
 	struct slice value;
-	if (!json_get_text(json, name, &value) || value.size >= size)
+	if (!json_get_text(json, name, &value) || value.size >= size || utf8_has_control(value))
 		return false;
 	memcpy(text, value.data, value.size);
 	text[value.size] = '\0';
@@ -75,7 +76,7 @@ int notice_feed_next(struct notice_feed *feed, struct api *api, struct arena *ar
 	int result = api_send(api, &request, arena, &answer, error);
 	if (result)
 		return result;
-	if (!copy_text(answer.json, "next_cursor", cursor, sizeof cursor))
+	if (!copy_text(answer.json, "next_cursor", cursor, sizeof cursor) || !cursor[0])
 		return error_cause(error, ERR_NETWORK, "the answer is no list of notices");
 	/* Also when a notice ends the command: what was passed is not passed again. */
 	memcpy(feed->cursor, cursor, sizeof cursor);

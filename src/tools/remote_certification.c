@@ -4,11 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/percent.h"
+
 #define KEYS_MAX 10 /* failed certifications of one range within 24 hours */
 #define POLL_FIRST_US (US_PER_SECOND / 4)
 #define POLL_LONGEST_US (5 * US_PER_SECOND)
 #define WAIT_MEMORY_MAX ((size_t)64 << 20)
 #define KEY_SIZE 160
+#define CURSOR_MAX 256
+#define PAGES_MAX 10000 /* of certifications */
+#define LIST_MEMORY_MAX ((size_t)16 << 20)
 
 static bool copy_text(const struct json *json, const char *name, char *text, size_t size)
 {
@@ -20,6 +25,14 @@ static bool copy_text(const struct json *json, const char *name, char *text, siz
 	return true;
 }
 
+/* Identifiers become names of directories, and parts of addresses. */
+static bool is_identifier(const char *text)
+{
+	static const char permitted[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+									"0123456789-_";
+	return text[0] && text[0] != '-' && strspn(text, permitted) == strlen(text);
+}
+
 static int read_certification(const struct api_answer *answer, struct json *json,
                               struct certification *ret_certification, struct error *error)
 {
@@ -27,9 +40,11 @@ static int read_certification(const struct api_answer *answer, struct json *json
 	struct slice status;
 	const struct json *progress = json_member(json, "progress");
 	if (!copy_text(json, "certification_id", certification.id, sizeof certification.id) ||
-	    !json_get_text(json, "status", &status))
+	    !is_identifier(certification.id) || !json_get_text(json, "status", &status))
 		return error_cause(error, ERR_NETWORK, "the answer is no certification");
-	(void)copy_text(json, "verification_code", certification.code, sizeof certification.code);
+	if (copy_text(json, "verification_code", certification.code, sizeof certification.code) &&
+	    !is_identifier(certification.code))
+		return error_cause(error, ERR_NETWORK, "the answer has an invalid verification code");
 	certification.completed = slice_is(status, "completed") && certification.code[0];
 	certification.failed = slice_is(status, "failed");
 	if (progress && progress->type == JSON_NUMBER)
@@ -172,18 +187,12 @@ static int last_of_period(struct api *api, const struct certification_wait *wait
 	return result;
 }
 
-int remote_find_certified(struct api *api, const struct certification_wait *wait,
-                          struct arena *arena, char ret_id[CERTIFICATION_ID_MAX], int64_t *ret_last,
-                          struct error *error)
+static int find_in_page(struct api *api, const struct certification_wait *wait,
+                        const struct json *data, struct arena *arena,
+                        char ret_id[CERTIFICATION_ID_MAX], int64_t *ret_last, struct error *error)
 {
-	struct api_answer answer;
 	int64_t last;
-	int result = api_send(api, &(struct api_request){.path = "/certifications?limit=20"}, arena,
-	                      &answer, error);
-	if (result)
-		return result;
-	const struct json *data = json_member(answer.json, "data");
-	*ret_last = 0;
+	int result = OK;
 	for (struct json *at = data ? data->first : NULL; at; at = at->next) {
 		struct certification certification;
 		result = read_certification(NULL, at, &certification, error);
@@ -199,4 +208,34 @@ int remote_find_certified(struct api *api, const struct certification_wait *wait
 		}
 	}
 	return 0;
+}
+
+int remote_find_certified(struct api *api, const struct certification_wait *wait,
+                          struct arena *arena, char ret_id[CERTIFICATION_ID_MAX], int64_t *ret_last,
+                          struct error *error)
+{
+	ARENA_AUTO struct arena pages;
+	BUF_AUTO struct buf path;
+	char cursor[CURSOR_MAX];
+	int result = OK;
+	*ret_last = 0;
+	arena_init(&pages, LIST_MEMORY_MAX);
+	buf_init(&path, sizeof cursor * 3 + 64);
+	buf_add_text(&path, "/certifications?limit=100");
+	bool more = true;
+	for (int page = 0; more && !result && page < PAGES_MAX; page++) {
+		struct api_answer answer;
+		arena_reset(&pages);
+		result = buf_check(&path)
+		             ?: api_send(api, &(struct api_request){.path = path.data}, &pages, &answer,
+		                         error)
+		             ?: find_in_page(api, wait, json_member(answer.json, "data"), arena, ret_id,
+		                             ret_last, error);
+		more = !result && copy_text(answer.json, "next_cursor", cursor, sizeof cursor);
+		buf_clear(&path);
+		buf_add_text(&path, "/certifications?limit=100&cursor=");
+		if (more)
+			buf_add_percent(&path, slice_of(cursor), "");
+	}
+	return result;
 }

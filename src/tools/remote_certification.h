@@ -46,9 +46,9 @@ int remote_wait(struct api *api, const struct certification_wait *wait, const ch
 /* Gets the sequence number of the newest event; 0: the chain is empty. */
 int remote_last_sequence(struct api *api, struct arena *arena, int64_t *ret_last,
                          struct error *error) MUST_CHECK;
-/* Finds among the 20 newest certifications the one that covers the highest sequence number, without
- * those that failed. `ret_last` is 0 if there is none. Waits for a range by time that is still in
- * progress, because its end is not known before. */
+/* Finds the certification that covers the highest sequence number, without those that failed.
+ * `ret_last` is 0 if there is none. Waits for a range by time that is still in progress, because
+ * its end is not known before. */
 int remote_find_certified(struct api *api, const struct certification_wait *wait,
                           struct arena *arena, char ret_id[CERTIFICATION_ID_MAX], int64_t *ret_last,
                           struct error *error) MUST_CHECK;
@@ -66,12 +66,14 @@ struct saved_documents {
 int remote_save(struct api *api, const char *id, const char *directory, struct arena *arena,
                 struct saved_documents *ret_saved, struct error *error) MUST_CHECK;
 
-/* Copies the receipts of a channel and range from a file of receipts to files in `directory`, of
- * 10,000 each as the verifier takes them. */
+/* Copies the receipts of a channel and range, as the user asked for them, from a file of receipts
+ * to files in `directory`, of 10,000 each as the verifier takes them. */
 struct receipt_selection {
 	const char *receipts, *directory;
 	const char *channel_id;
-	int64_t first, last;
+	/* What was asked for: the events from `first` to `last`, or, by time, those received in the
+	 * period. */
+	struct certified_range range;
 	bool is_test;
 };
 int receipts_select(const struct receipt_selection *selection, struct arena *arena,

@@ -142,6 +142,16 @@ static bool read_name(struct slice url, char name[NAME_SIZE])
 	return size > 0 && name[0] != '.' && strspn(name, permitted) == size;
 }
 
+/* Other names could replace files of the user in an existing directory. */
+static bool is_name_of(const char *id, const char *name)
+{
+	size_t size = strlen(id), length = strlen(name);
+	const char *end = length > 4 ? name + length - 4 : "";
+	return ((strncmp(name, id, size) == 0 && name[size] == '-') ||
+	        strncmp(name, "content-part-", 13) == 0) &&
+	       (strcmp(end, ".pdf") == 0 || strcmp(end, ".zip") == 0);
+}
+
 static bool find_document(const struct json *documents, struct document *document)
 {
 	struct slice name, digest;
@@ -158,7 +168,7 @@ static bool find_document(const struct json *documents, struct document *documen
 
 struct saving {
 	struct api *api;
-	const char *directory;
+	const char *id, *directory;
 	const struct json *documents; /* of the service's verification */
 	struct arena *arena;
 	struct saved_documents *saved;
@@ -174,7 +184,8 @@ static int save_link(struct saving *saving, const struct json *link, struct erro
 	document.url = arena_copy(saving->arena, link->text.data, link->text.size);
 	if (!document.url)
 		return ERR_NO_MEMORY;
-	if (!read_name(link->text, document.name) || !find_document(saving->documents, &document))
+	if (!read_name(link->text, document.name) || !is_name_of(saving->id, document.name) ||
+	    !find_document(saving->documents, &document))
 		return error_cause(error, ERR_NETWORK, "a link without a digest on record");
 	const char *path = arena_printf(saving->arena, "%s/%s", saving->directory, document.name);
 	if (!path)
@@ -214,8 +225,8 @@ int remote_save(struct api *api, const char *id, const char *directory, struct a
 		.paths = arena_alloc(arena, DOCUMENTS_MAX * sizeof *ret_saved->paths)};
 	if (!ret_saved->paths)
 		return ERR_NO_MEMORY;
-	struct saving saving = {api, directory, json_member(answer.json, "documents"), arena,
-	                        ret_saved};
+	struct saving saving = {api,   id,       directory, json_member(answer.json, "documents"),
+	                        arena, ret_saved};
 	if (!json_get_integer(answer.json, "first_sequence", &ret_saved->first) ||
 	    !json_get_integer(answer.json, "last_sequence", &ret_saved->last) ||
 	    !json_get_text(answer.json, "mode", &mode))
@@ -239,15 +250,25 @@ struct copying {
 	FILE *out;
 };
 
+static bool is_in_range(const struct certified_range *range, const struct json *receipt)
+{
+	struct slice received;
+	int64_t sequence, received_us;
+	if (!range->by_time)
+		return json_get_integer(receipt, "sequence", &sequence) && sequence >= range->first &&
+		       sequence <= range->last;
+	return json_get_text(receipt, "received_at", &received) &&
+	       time_parse(received, "received_at", &received_us, NULL) == OK &&
+	       received_us >= range->from_us && received_us < range->to_us;
+}
+
 static bool is_selected(const struct receipt_selection *selection, const struct json *receipt)
 {
 	struct slice channel, mode;
-	int64_t sequence;
 	return json_get_text(receipt, "channel_id", &channel) &&
 	       slice_is(channel, selection->channel_id) && json_get_text(receipt, "mode", &mode) &&
 	       slice_is(mode, selection->is_test ? "test" : "live") &&
-	       json_get_integer(receipt, "sequence", &sequence) && sequence >= selection->first &&
-	       sequence <= selection->last;
+	       is_in_range(&selection->range, receipt);
 }
 
 static int next_file(struct copying *copying, struct error *error)

@@ -192,7 +192,7 @@ def test_the_page_in_spanish(service, used):
     visitor.get("/console/requests")
     assert "Las peticiones hechas con las claves de la cuenta en los últimos 30 días." in shown(visitor)
     visitor.get("/console/requests?status=4x1")
-    assert "debe ser un estado como 404, o bien 4xx o 5xx" in html.unescape(visitor.body)
+    assert "debe ser 4xx, 5xx o tres cifras, como 404" in html.unescape(visitor.body)
 
 
 def test_pages_of_the_page(service, channel):

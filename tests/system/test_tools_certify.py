@@ -157,17 +157,58 @@ def test_the_wait_ends(script, tmp_path):  # noqa: F811
     assert "still in progress" in error["message"]
 
 
+@pytest.mark.parametrize("record", [certification(), certification("processing")])
+@pytest.mark.parametrize("name", ["../../.ssh", "a/b", ".", "", "-x", "CERT 1"])
+def test_an_identifier_that_is_no_name_is_refused(script, tmp_path, record, name):  # noqa: F811
+    script.answers = [ok(CHANNEL), ok({**record, "certification_id": name}, 202)]
+    error = Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify", "--from", 1, "--to", 2, expect=2)
+    assert "no certification" in error["cause"] and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("change, words", [({"last_sequence": 1}, "1 to 1, not of 1 to 2"),
+                                           ({"first_sequence": 2}, "2 to 2, not of 1 to 2"), ({"mode": "test"}, "mode")])
+def test_a_certification_of_something_else_is_refused(script, tmp_path, change, words):  # noqa: F811
+    verification = {"first_sequence": 1, "last_sequence": 2, "mode": "live", "documents": [], **change}
+    script.answers = [ok(CHANNEL), ok(certification(), 202), ok(certification()), ok(certification()), ok(verification)]
+    error = Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify", "--from", 1, "--to", 2)
+    assert words in error["message"]
+
+
+def test_receipts_of_other_events_alone_are_an_error_when_they_were_named(service, channel, tools, tmp_path):
+    registered(tools)
+    (tools.folder / "receipts.ndjson").rename(tools.folder / "others")
+    tools_of(service, service.new_channel().live_key["key"], tmp_path)
+    (receipt, _) = receipts_of(tools.folder, "others")
+    (tools.folder / "others").write_text(json.dumps({**receipt, "channel_id": "chn_other"}) + "\n")
+    assert tools.lines("certify", *trusted(service))[0]["receipts"] == 0
+    error = tools.error("certify", "--receipts", "others", *trusted(service), expect=2)
+    assert "others" in error["message"] and channel.live.get("/v1/certifications").json["data"][1:] == []
+
+
+def test_the_last_certification_is_found_on_a_later_page(script, tmp_path):  # noqa: F811
+    def page(number, last, cursor):
+        return ok({"data": [{**certification(), "certification_id": f"CERT-2026-000000{number}",
+                             "range": {"seq_from": 1, "seq_to": last}}], "has_more": bool(cursor), "next_cursor": cursor})
+    script.answers = [ok(CHANNEL), page(3, 1, "a&b"), page(2, 7, "c"), page(1, 4, None), ok({"data": [{"sequence": 7}]}),
+                      ok(certification("failed"))]
+    Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify")
+    assert [seen.path for seen in script.seen[1:]] == [
+        "/v1/certifications?limit=100", "/v1/certifications?limit=100&cursor=a%26b",
+        "/v1/certifications?limit=100&cursor=c", "/v1/events?order=desc&limit=1", "/v1/certifications/CERT-2026-0000002"]
+
+
 @pytest.mark.parametrize("name, reason", [
     ("..%2Fout", "without a digest"), (".hidden", "without a digest"), ("unknown.zip", "without a digest"),
-    ("good.zip", "does not have the digest")])
+    ("receipts.ndjson", "without a digest"), ("CERT-2026-0000001-x.exe", "without a digest"),
+    ("CERT-2026-0000001-evidence.zip", "does not have the digest")])
 def test_no_file_but_a_document_on_record_is_written(script, tmp_path, name, reason):  # noqa: F811
     url = f"{script.url}/v1/downloads/{name}?mac=x"
     verification = {"first_sequence": 1, "last_sequence": 2, "mode": "live", "documents": [
-        {"name": "good.zip", "bytes": 3, "sha256": "0" * 64}, {"name": ".hidden", "bytes": 3, "sha256": "0" * 64},
-        {"name": "../out", "bytes": 3, "sha256": "0" * 64}]}
+        {"name": name, "bytes": 3, "sha256": "0" * 64} for name in (
+            "CERT-2026-0000001-evidence.zip", "CERT-2026-0000001-x.exe", ".hidden", "../out", "receipts.ndjson")]}
     script.answers = [ok(CHANNEL), ok(certification(), 202), ok(certification()),
                       ok(certification(evidence_url=url)), ok(verification)] + [say(200, b"abc")] * 5
-    tools = Tools(f"{script.url}/v1", "svc_test_x", tmp_path)
+    tools = Tools(f"{script.url}/v1", "svc_live_x", tmp_path)
     assert reason in tools.error("certify", "--from", 1, "--to", 2, "--save", "out", expect=2)["cause"]
     assert set(os.listdir(tmp_path)) == {"out"}
     assert not os.listdir(tmp_path / "out")

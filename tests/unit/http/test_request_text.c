@@ -35,6 +35,9 @@ TEST_CASE(keys_in_paths_are_hidden)
 	assert_string_equal(path_of("/v1/xsvc_test_secret", 200), "/v1/***");
 	assert_string_equal(path_of("/v1/svc%5Flive%5fsecret", 200), "/v1/***");
 	assert_string_equal(path_of("/v1/%73vc%255Flive%255fsecret", 200), "/v1/***");
+	assert_string_equal(path_of("/v1/%2525252573vc_live_secret", 200), "/v1/***");
+	assert_string_equal(path_of("/v1/SVC_Live_secret", 200), "/v1/***");
+	assert_string_equal(path_of("/v1/expires=1%26mac%3Dab/x", 200), "/v1/***/x");
 	assert_string_equal(path_of("svc_live_secret", 200), "***");
 }
 
