@@ -304,7 +304,7 @@ class Client:
             if name not in digests:
                 raise UnexpectedAnswer(f"the service has no digest of {name}")
             own = certification.certification_id
-            saved.append(pathlib.Path(folder, name if own in name else f"{own}-{name}"))
+            saved.append(pathlib.Path(folder, name if own in name else pathlib.PurePath(f"{own}-{name}").name))
             self.download(link, saved[-1], sha256=digests[name])
         return saved
 

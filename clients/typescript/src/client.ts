@@ -355,7 +355,8 @@ export class Client {
   }
 
   /** All files of a completed certification, each checked against the digest that the service has
-   * on record for it. Returns their paths. */
+   * on record for it. Returns their paths. Their names have the certification's, so that a folder may
+   * have the files of several. */
   async save(certification: Certification, folder: string, options: CallOptions = {}):
              Promise<string[]> {
     if (certification.status !== "completed" || !certification.verification_code) {
@@ -372,7 +373,7 @@ export class Client {
       const document = documents.find((one) => one.name === name);
       if (!document) throw new UnexpectedAnswer(`the service has no digest of ${name}`);
       const own = certification.certification_id;
-      const path = join(folder, name.includes(own) ? name : `${own}-${name}`);
+      const path = join(folder, name.includes(own) ? name : basename(`${own}-${name}`));
       await this.download(url, path, { ...options, sha256: document.sha256 });
       saved.push(path);
     }
