@@ -12,8 +12,7 @@
 #define MEMORY_MAX ((size_t)64 << 20)
 #define ATTEMPTS 3 /* at a receiver that fails, so that it delays the later notices little */
 #define ATTEMPT_PAUSE_US US_PER_SECOND
-#define LEAST_US US_PER_SECOND /* between requests: with many waiting, answers come at once */
-	                            */
+#define LEAST_US US_PER_SECOND /* between two requests, even if each is answered at once */
 #define STOP 1                 /* result of a callback: --once is reached */
 
 const struct option listen_options[] = {
