@@ -52,6 +52,29 @@ func TestWhatIsTooLongToWaitForIsReturnedAtOnce(t *testing.T) {
 	expect(t, len(server.all()) == 5 && len(*naps) == 0, "%d", len(server.all()))
 }
 
+func TestRetriesEndWithThePatience(t *testing.T) {
+	busy := make([]reply, 200)
+	for number := range busy {
+		busy[number] = say(503, "")
+	}
+	server := newScript(t, busy...)
+	client, naps := server.newClient(t, func(options *Options) {
+		options.Retry = Retry{Attempts: 200, Patience: 10 * time.Second}
+	})
+	_, err := client.Balance(background)
+	var refused *APIError
+	var waited time.Duration
+	for _, one := range *naps {
+		waited += one
+	}
+	expect(t, errors.As(err, &refused) && len(server.all()) == len(*naps)+1 && len(*naps) < 12, "%v %v", err, *naps)
+	expect(t, waited == 10*time.Second, "%v", waited)
+	for attempt := 1; attempt < 200; attempt++ {
+		delay, again := Retry{Attempts: 1000, Patience: time.Hour}.delay(attempt, nil, 0)
+		expect(t, again && delay > 0 && delay <= time.Hour, "%d: %v", attempt, delay)
+	}
+}
+
 func TestALostConnectionRepeatsWhatMayBeRepeated(t *testing.T) {
 	server := newScript(t, hangUp, cut(200, balance[:9], len(balance)), say(200, balance), hangUp, hangUp)
 	client, naps := server.newClient(t, func(options *Options) { options.Retry.Attempts = 3 })
@@ -310,6 +333,29 @@ func TestARestOfAnotherFileIsRefusedWhereNoDigestTells(t *testing.T) {
 		_, err := client.Download(background, server.url+"/x", target, "", nil)
 		var other *UnexpectedAnswerError
 		expect(t, errors.As(err, &other) && names(t, filepath.Dir(target)) == "", "%v", err)
+	}
+}
+
+func TestMoreThanTheFileIsRefused(t *testing.T) {
+	server := newScript(t, cut(200, "01234", 10, "ETag", `"1"`),
+		say(206, strings.Repeat("5", 1<<20), "ETag", `"1"`, "Content-Range", "bytes 5-9/10"))
+	client, _ := server.newClient(t)
+	target := inFolder(t, "file")
+	var other *UnexpectedAnswerError
+	_, err := client.Download(background, server.url+"/x", target, "", nil)
+	expect(t, errors.As(err, &other) && names(t, filepath.Dir(target)) == "", "%v", err)
+}
+
+func TestNamesOfDocumentsStayInTheFolder(t *testing.T) {
+	code, folder := "SVC-2026-AAAA-AAAA", filepath.Join(t.TempDir(), "certification")
+	for _, one := range []struct{ id, name string }{{"CERT-1", ".."}, {"CERT-1", "."}, {"../..", "part.zip"}} {
+		server := newScript(t, say(200, fmt.Sprintf(`{"documents":[{"name":%q,"sha256":%q}]}`, one.name,
+			hashOf([]byte("content")))), say(200, "content"))
+		client, _ := server.newClient(t)
+		link := server.url + "/files/" + one.name
+		_, err := client.Save(background, &Certification{CertificationID: one.id, Status: CertificationStatusCompleted,
+			VerificationCode: &code, EvidenceURL: &link}, folder)
+		expect(t, names(t, filepath.Dir(folder)) == "certification", "%v: %v", one, err)
 	}
 }
 

@@ -12,7 +12,9 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.sun.net.httpserver.HttpServer;
 import java.io.UncheckedIOException;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -464,6 +466,44 @@ class FaultsTest {
 
     private static List<Declaration> declared(int count) {
         return IntStream.range(0, count).mapToObj(n -> Declaration.of("r" + n, Map.of("n", n))).toList();
+    }
+
+    @Test
+    void aReceiptOfAnotherDigestIsRefusedInBatches() throws Exception {
+        String other = line(0, 201).replace("\"hash\":\"", "\"hash\":\"ff");
+        Declaration declared = Declaration.ofDigest("r0", "00".repeat(32));
+        for (Scripted.Step[] answers : new Scripted.Step[][] {{say(200, other)},
+                {say(413), say(201, other.replace("\"http_status\":201,", ""))}}) {
+            try (Scripted server = new Scripted(answers); Client client = server.client()) {
+                assertThrows(DigestMismatchException.class, () -> client.registerMany(List.of(declared)).toList());
+            }
+        }
+    }
+
+    @Test
+    void aClientThatFollowsRedirectsIsRefused() {
+        var follows = java.net.http.HttpClient.newBuilder().followRedirects(java.net.http.HttpClient.Redirect.NORMAL);
+        Client.Builder builder = Client.builder("http://127.0.0.1:1/v1").httpClient(follows.build());
+        assertThrows(IllegalArgumentException.class, builder::build);
+    }
+
+    @Test
+    void retriesEndWithThePatience() throws Exception {
+        AtomicLong seen = new AtomicLong();
+        HttpServer busy = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        busy.createContext("/", exchange -> {
+            seen.incrementAndGet();
+            exchange.sendResponseHeaders(503, -1);
+            exchange.close();
+        });
+        busy.start();
+        try (Client client = Client.builder("http://127.0.0.1:" + busy.getAddress().getPort()).key("svc_test_key")
+                .retry(new Retry(100, Duration.ofMillis(600))).build()) {
+            assertThrows(ApiException.Unavailable.class, client::balance);
+            assertTrue(seen.get() < 10, "" + seen);
+        } finally {
+            busy.stop(0);
+        }
     }
 
     @Test
