@@ -250,6 +250,12 @@ def test_notices_of_the_test_mode_are_fetched(service, channel):
             client.create_notice("balance")
 
 
+def test_retries_end_with_the_patience():
+    retry = Retry(attempts=100, patience=3)
+    assert retry.delay(5, None, 2.9) == pytest.approx(0.1) and retry.delay(5, None, 3) is None
+    assert retry.delay(1, 0, 3) is None and retry.delay(100, None, 0) is None
+
+
 def test_lists_go_on_from_page_to_page(client):
     before = datetime.now(timezone.utc) - timedelta(minutes=5)
     refs = [client.register(fresh(), {"n": n}).client_ref for n in range(7)]
@@ -629,6 +635,14 @@ def test_what_changed_between_its_pieces_is_fetched_anew(script, scripted, tmp_p
         (None, None), ("bytes=40-", '"1"'), (None, None), ("bytes=40-", '"2"'),
         ("bytes=60-", '"2"')]
     assert target.read_bytes() == b"new " * 20 and not script.answers
+
+
+def test_more_than_the_file_is_refused(script, tmp_path):
+    script.answers = [cut(b"01234", 10, ETag='"1"'),
+                      say(206, b"5" * 1000, Content_Range="bytes 5-9/10", ETag='"1"')]
+    with constancia.Client(script.url, "k", retry=QUICK) as client, pytest.raises(constancia.UnexpectedAnswer):
+        client.download(f"{script.url}/x", tmp_path / "file")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_rest_of_another_file_is_refused_where_no_digest_tells(script, scripted, tmp_path, naps):

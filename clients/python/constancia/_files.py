@@ -170,6 +170,8 @@ class Download:
         part.seek(at)
         part.truncate()
         for piece in iter(lambda: answer.read(PIECE), b""):
+            if total is not None and at + len(piece) > total:
+                raise UnexpectedAnswer("the answer is longer than the file")
             part.write(piece)
             at += len(piece)
             if self.progress:

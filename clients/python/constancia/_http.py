@@ -40,7 +40,7 @@ class Retry:
         else:
             seconds = retry_after + random.uniform(0, 0.25 * retry_after)
         left = self.patience - waited
-        if attempt >= self.attempts or (retry_after or 0) > left:
+        if attempt >= self.attempts or left <= 0 or (retry_after or 0) > left:
             return None
         return min(seconds, left)
 

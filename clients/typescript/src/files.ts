@@ -193,6 +193,9 @@ export class Download {
     this.#etag = tag;
     await part.truncate(at);
     for await (const piece of answer.pieces()) {
+      if (total !== undefined && at + piece.length > total) {
+        throw new UnexpectedAnswer("the answer is longer than the file");
+      }
       for (let done = 0; done < piece.length; ) {
         const { bytesWritten } = await part.write(piece, done, piece.length - done, at);
         done += bytesWritten;

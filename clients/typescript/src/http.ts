@@ -176,7 +176,7 @@ export class Transport {
   #delay(attempt: number, error: unknown, waited: number): number | undefined {
     const told = error instanceof ApiError ? error.retryAfter : undefined;
     const left = this.#patience - waited;
-    if (attempt >= this.#attempts || (told ?? 0) * 1000 > left) return undefined;
+    if (attempt >= this.#attempts || left <= 0 || (told ?? 0) * 1000 > left) return undefined;
     const wanted = told === undefined ? (250 + 250 * Math.random()) * 2 ** (attempt - 1)
       : told * (1000 + 250 * Math.random());
     return Math.min(wanted, left);

@@ -162,6 +162,16 @@ test("what changed between its pieces is fetched anew", () => {
   say(206, "new ".repeat(5), { "Content-Range": "bytes 60-79/80", ETag: '"2"' }));
 });
 
+test("more than the file is refused", () => {
+  let received = 0;
+  return script(async ({ client, url, folder }) => {
+    await assert.rejects(client.download(`${url}/x`, join(folder, "file"), { progress: (at) => (received = at) }),
+                         constancia.UnexpectedAnswer);
+    assert.deepEqual(await readdir(folder), []);
+  }, cut("01234", 10, { headers: { ETag: '"1"' }, taken: () => received === 5 }),
+  say(206, "5".repeat(1000), { "Content-Range": "bytes 5-9/10", ETag: '"1"' }));
+});
+
 test("a rest of another file is refused where no digest tells", async () => {
   const told = { "Content-Range": "bytes 40-79/80" };
   for (const [ETag, rest] of [['"1"', { ETag: '"2"', ...told }], ['"1"', told], ["", told],
