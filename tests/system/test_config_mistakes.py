@@ -13,12 +13,13 @@ import tempfile
 
 import pytest
 
-from client import BINARY
+from client import BINARY, free_port
 from pki import Pki, held_in_pkcs12, openssl
 from program import clean_environment
 
 pytestmark = pytest.mark.sqlite  # no row needs a server
 
+PORT = free_port()
 DAY = 86400
 BASE = {
     "service": {"public_url": "https://register.example.org", "listen": "127.0.0.1:0",
@@ -338,11 +339,11 @@ mistake("listen name", {"service.listen": "localhost:8080"},
         ["{file}:3: service.listen: must be address:port, such as 127.0.0.1:8080 or [::1]:8080"])
 mistake("listen url", {"service.listen": "http://127.0.0.1:8080"},
         ["{file}:3: service.listen: must be address:port, such as 127.0.0.1:8080 or [::1]:8080"])
-mistake("same port", {"service.listen": "127.0.0.1:18080", "service.admin_listen": "127.0.0.1:18080"},
+mistake("same port", {"service.listen": f"127.0.0.1:{PORT}", "service.admin_listen": f"127.0.0.1:{PORT}"},
         ["{file}:4: service.admin_listen: must be another address or port than service.listen"])
-mistake("same port wild", {"service.listen": "0.0.0.0:18080", "service.admin_listen": "127.0.0.1:18080"},
+mistake("same port wild", {"service.listen": f"0.0.0.0:{PORT}", "service.admin_listen": f"127.0.0.1:{PORT}"},
         ["{file}:4: service.admin_listen: must be another address or port than service.listen"])
-mistake("same port six", {"service.listen": "[::]:18080", "service.admin_listen": "127.0.0.1:18080"},
+mistake("same port six", {"service.listen": f"[::]:{PORT}", "service.admin_listen": f"127.0.0.1:{PORT}"},
         ["{file}:4: service.admin_listen: must be another address or port than service.listen"])
 mistake("foreign address", {"service.listen": "203.0.113.7:8080"},
         ["{file}:3: service.listen: listening on 203.0.113.7:8080: Cannot assign requested address; no interface of "
