@@ -30,6 +30,8 @@
 #include "service/history.h"
 #include "service/service.h"
 
+#define LOCK_ATTEMPTS 40
+#define LOCK_PAUSE_NS (50 * 1000 * 1000)
 #define DRAIN_US (20 * US_PER_SECOND)
 #define FORCED_EXIT_S 29
 #define POLL_INTERVAL_NS 200000000
@@ -52,12 +54,17 @@ static void prepare_process(struct node *node)
 	file_allow_many();
 }
 
-/* Locks the data directory, which belongs to one service; a store may be shared by several. */
+/* Locks the data directory, which belongs to one service; a store may be shared by several. A child
+ * that a killed service had just forked holds the lock until it ends. */
 static int lock_directory(struct node *node, struct error *error)
 {
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/node.lock", node->settings->service_data_dir);
 	int result = file_lock(path, &node->lock_file, error);
+	for (int i = 0; i < LOCK_ATTEMPTS && result == ERR_UNAVAILABLE; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
+		result = file_lock(path, &node->lock_file, error);
+	}
 	if (result == ERR_UNAVAILABLE)
 		return error_set(error, result, MSG_DATA_LOCKED, node->settings->service_data_dir, NULL);
 	return result;
