@@ -96,9 +96,10 @@ def parameters_of(document, item, operation):
 
 
 def bodies_of(document, operation):
-    """Returns (title, media type, value) of each example body."""
+    """Returns (title, media type, value) of each example body, as JSON where that is possible."""
     body = resolve(document, operation.get("requestBody", {}))
-    for media_type, content in list(body.get("content", {}).items())[:1]:
+    described = sorted(body.get("content", {}).items(), key=lambda pair: pair[0] != "application/json")
+    for media_type, content in described[:1]:
         if "example" in content:
             return [("", media_type, content["example"])]
         if content.get("examples"):
