@@ -30,6 +30,7 @@ class Reloading(Service):
     def __init__(self, directory, environment=None, **settings):
         super().__init__(directory, environment, describe=False)
         self.file = directory / "constancia.conf"
+        self.earlier = 0
         self.base = {"service.data_dir": str(self.data), "service.listen": f"127.0.0.1:{self.port}",
                      "service.admin_listen": f"127.0.0.1:{self.admin_port}",
                      "service.public_url": self.public_url, **OWN, **self.settings}
@@ -50,11 +51,15 @@ class Reloading(Service):
     def serving(self):
         return ["serve"]
 
+    def starts(self):
+        return self.log.read_text().count('"event":"serving"') if self.log.exists() else 0
+
     def is_ready(self):
-        return self.log.exists() and '"event":"serving"' in self.log.read_text()
+        return self.starts() > self.earlier
 
     def start(self, seconds=PATIENCE):
         assert self.run("init").returncode == 0
+        self.earlier = self.starts()  # in the log of all starts
         self.spawn()
         return self.wait_until(self.is_ready, "it serves", seconds)
 
