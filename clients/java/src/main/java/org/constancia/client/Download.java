@@ -155,6 +155,8 @@ final class Download {
         byte[] chunk = new byte[65536];
         long at = begin;
         for (int size; (size = answer.read(chunk)) >= 0;) {
+            if (total >= 0 && at + size > total)
+                throw new UnexpectedAnswerException("the answer is longer than the file");
             ByteBuffer left = ByteBuffer.wrap(chunk, 0, size);
             while (left.hasRemaining())
                 at += part.write(left, at);

@@ -340,6 +340,19 @@ class FaultsTest {
     }
 
     @Test
+    void moreThanTheFileIsRefused() throws Exception {
+        AtomicLong received = new AtomicLong();
+        try (Scripted server = new Scripted(cut(200, of("01234"), 10, () -> received.get() == 5, "ETag", "\"1\""),
+                say(206, "5".repeat(1000), "ETag", "\"1\"", "Content-Range", "bytes 5-9/10"));
+             Client client = server.client()) {
+            assertThrows(UnexpectedAnswerException.class,
+                () -> client.download(server.url() + "/x", folder.resolve("file"), null,
+                    (at, total) -> received.set(at)));
+            assertEquals(List.of(), names());
+        }
+    }
+
+    @Test
     void theRestOfAnotherFileIsRefused() throws Exception {
         for (String[] more : new String[][] {{"ETag", "\"2\""}, {}}) {
             AtomicLong at = new AtomicLong();
