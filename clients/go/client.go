@@ -725,7 +725,7 @@ func (c *Client) WebhookDescription(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// ---- behind them ----
+// ---- requests ----
 
 // call is what perform sends.
 type call struct {

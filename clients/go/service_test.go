@@ -275,7 +275,7 @@ func TestServiceACertificationFromTheRequestToItsFiles(t *testing.T) {
 	checkRecords(t, client, last.EventID, done.CertificationID)
 }
 
-// checkRecords waits for the evidence records, which are made behind the answers.
+// checkRecords waits for the evidence records, which are made after the answers.
 func checkRecords(t *testing.T, client *Client, eventID, certificationID string) {
 	t.Helper()
 	for _, fetch := range []func() ([]byte, error){

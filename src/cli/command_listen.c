@@ -24,7 +24,7 @@ const struct option listen_options[] = {
 	{"secret-file", "FILE",
      "file with the secret of the signatures; by default a random one, "
      "which is printed"},
-	{"once", "N", "end after so many notices; exit code 1 if one was not acknowledged"},
+	{"once", "N", "end after N notices; exit code 1 if one was not acknowledged"},
 	{0},
 };
 

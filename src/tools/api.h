@@ -71,8 +71,8 @@ int api_send(struct api *api, const struct api_request *request, struct arena *a
 int tool_fail(struct error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Returns the time to wait after so many failed attempts (from 1), with jitter: Retry-After and up
- * to a quarter more, or without one (0) a back-off from half a second to half a minute. */
+/* Returns the time to wait after `attempts` failed attempts (from 1), with jitter: Retry-After and
+ * up to a quarter more, or without one (0) a back-off from half a second to half a minute. */
 int64_t api_pause_us(unsigned attempts, int64_t retry_after_us);
 void api_sleep_us(int64_t duration_us);
 
