@@ -1,5 +1,5 @@
 """The applications of docs/examples/orders: each declares orders and a contract, has them certified and verifies the
-evidence, on a service and through faults. That in Java runs in tests/conformance/clients."""
+evidence. The one in Java runs in tests/conformance/clients/java-client."""
 
 import json
 import os
