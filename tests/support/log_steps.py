@@ -5,6 +5,7 @@ import mmap
 import pathlib
 import struct
 import subprocess
+import time
 
 from program import eventually
 
@@ -57,6 +58,13 @@ class LogSteps:
     def bytes(self):
         """Returns the number of bytes reached there."""
         return self._get(BYTES)
+
+    def comes_to(self, step, patience):
+        """Returns whether a thread is stopped at the step within that many seconds."""
+        end = time.monotonic() + patience
+        while self.reached() != step and time.monotonic() < end:
+            time.sleep(0.005)
+        return self.reached() == step
 
     def wait_until(self, step):
         eventually(lambda: self.reached() == step, f"a thread is {step}", pause=0.005)
