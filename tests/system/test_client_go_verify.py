@@ -335,6 +335,18 @@ def test_an_event_that_was_acknowledged_and_left_out_at_the_start_is_found(clien
         assert codes_of(client.ask(path, receipts=[str(kept)])) == codes
 
 
+def test_an_archive_that_is_not_valid_is_so_whatever_number_of_receipts_differs(client, file_of, tmp_path):
+    data = forge.make_file({"edits": [next(case for case in CASES if case["name"] == "genuine/history")["files"][0][
+        "edits"][0]]})
+    kept = tmp_path / "receipts.ndjson"
+    kept.write_text((json.dumps({**forge.first_event(data), "client_ref": "other"}) + "\n") * 200)
+    check = client.ask(file_of(data), receipts=[str(kept)])
+    assert check["Code"] == "could_not_check" and check["Receipts"]["Differing"] == 200 and len(check["Findings"]) == 100
+    forged = resigned(forge.change(data, forge.stream("seals"), [2, "path"], ["0" * 64]))
+    check = client.ask(file_of(forged), receipts=[str(kept)])
+    assert check["Code"] == "not_valid" and check["Receipts"]["Differing"] == 200 and len(check["Findings"]) == 100
+
+
 def test_what_is_printed_has_no_control_characters(client, tmp_path):
     path = tmp_path / "evil\x1b]0;\n.ndjson"
     path.write_text(json.dumps({**json.loads(RECEIPTS.read_text())[0], "sequence": 0}))

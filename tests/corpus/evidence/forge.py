@@ -655,6 +655,13 @@ def history(data, given):
     return sign(resum(pack(made)), given.get("signer", "signer"), given.get("sign"))
 
 
+def first_event(data):
+    """The receipt of an archive's first event."""
+    files = dict(unpack(data))
+    line = gzip.decompress(files[stream("events")]).split(b"\n", 1)[0]
+    return {**json.loads(line), "mode": json.loads(files[MANIFEST])["mode"], "chain_hash": hashlib.sha256(line).hexdigest()}
+
+
 @edit
 def token_of(data, number, which, options):
     """A round's token recreated by token()."""

@@ -79,8 +79,9 @@ func Check(ctx context.Context, input Input) (*Result, error) {
 	return r.result, nil
 }
 
+// find keeps the first findings, and the one that ends a check whatever number came before.
 func (r *run) find(verdict, code, what string) {
-	if len(r.result.Findings) < findingsMax {
+	if len(r.result.Findings) < findingsMax || verdict == "not_valid" {
 		r.result.Findings = append(r.result.Findings, Finding{verdict, code, what})
 	}
 }
