@@ -393,3 +393,25 @@ def test_memory_does_not_grow_with_the_archive(verdicts, tmp_path):
             assert said["Verdict"] == "origin_not_established" and said["Receipts"]["Compared"] == count
             found[count] = small.peak_kb()
     assert found[110_000] - found[10] < 96 * 1024, found  # KiB; the events have 60 MB, the receipts 66
+
+
+SEGMENT = 3000, 32768  # events, and the bytes of each
+
+
+def test_memory_does_not_grow_with_a_segment(verdicts, tmp_path):
+    """Its events are not held until its root is compared, whatever the comparison leads to."""
+    data = forge.large_segment(*SEGMENT)
+    event = forge.first_event(data)
+    archive, kept = tmp_path / "large.zip", tmp_path / "receipt.json"
+
+    def check(content, client_ref):
+        archive.write_bytes(content)
+        kept.write_text(json.dumps({**event, "client_ref": client_ref}))
+        with Client(verdicts) as small:
+            said = small.ask(archive, receipts=[str(kept)])
+            assert small.peak_kb() < 64 * 1024  # the events have 96 MiB
+        return said["Code"], codes_of(said)
+    forged = resigned(forge.change(data, forge.stream("seals"), [0, "path"], ["0" * 64]))
+    assert check(data, event["client_ref"]) == ("signer_not_established", [])
+    assert check(data, "other") == ("could_not_check", ["receipt.event_differs"])
+    assert check(forged, "other") == ("not_valid", ["client.not_valid"]), "nothing is said of events before that"

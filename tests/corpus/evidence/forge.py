@@ -573,7 +573,8 @@ def make_events(genesis, config, given):
     for number, (seconds, name) in enumerate(given["events"]):
         records.append(canonical({
             **first, "client_ref": name, "config_hash": hashlib.sha256(config).hexdigest(), "hash": hashlib.sha256(
-                name.encode()).hexdigest(), "event_id": f"evt_x3efwrvv13q9jfq1l{number + 1}", "modality": "content",
+                name.encode()).hexdigest(), "event_id": f"evt_x3efwrvv13q9jfq1l{number + 1}" + "x" * given.get("padding", 0),
+            "modality": "content",
             "previous_chain_hash": before.hex(), "received_at": stated(moment(seconds)), "sequence": number + 1}))
         before = hashlib.sha256(records[-1]).digest()
     return records
@@ -627,7 +628,7 @@ def wanted_rounds(given, rounds, seals):
 def history(data, given):
     """An archive of another history of the same channel: `events` [seconds, reference], `rounds`
     {"at", "by", "covers", "shared", "token"}, the certified `range`, `issued`, `signer`, `sign`, `lies` about seals,
-    `omit` rounds."""
+    `omit` rounds, `padding` letters more in each event's identifier."""
     files = dict(unpack(base("live.zip")))
     genesis, config = files["genesis.json"], files["config/config-000001.json"]
     given = {**given, "first": read_lines(files.items(), "events")[0]}
@@ -653,6 +654,12 @@ def history(data, given):
     made += [(stream("seals"), write_lines(seals)), (stream("rounds"), write_lines(wanted_rounds(given, rounds, seals))),
              (MANIFEST, canonical(manifest)), (ASIC, b""), (SIGNATURE, b"")]
     return sign(resum(pack(made)), given.get("signer", "signer"), given.get("sign"))
+
+
+def large_segment(count, size):
+    """A genuine archive of one segment, whose events have `size` bytes and more. It is small when it is packed."""
+    return history(None, {"events": [[0, f"order-{number}"] for number in range(count)], "padding": size,
+                          "rounds": [{"at": 10, "covers": [1, count]}]})
 
 
 def first_event(data):

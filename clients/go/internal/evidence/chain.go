@@ -269,6 +269,27 @@ func (r *rounds) readObjects() {
 
 // ---- segments ----
 
+// visitor takes the events and leaves of an archive, none of which waits in memory for its segment to be checked.
+type visitor struct {
+	read   func(link) // takes each one as it is read
+	settle func()     // is called when all that were read are checked
+}
+
+// summary is what a segment's check needs of its events and leaves, which may be many and large.
+type summary struct {
+	tree      tree
+	chainHash string // of the last one
+	received  string // time of the last event, and so the latest of all; empty: there are leaves alone
+}
+
+func (s *summary) add(one *link) {
+	s.tree.add(one.chainHash)
+	s.chainHash = one.chainHash
+	if one.event != nil {
+		s.received = text(one.event, "received_at")
+	}
+}
+
 // chain leads every event of a live archive to its round.
 type chain struct {
 	archive      *archive
@@ -280,20 +301,19 @@ type chain struct {
 	hasOpenStart bool // the first segment names no token before, and may not have to
 }
 
-// walk gives every event as soon as its segment is checked.
-func (c *chain) walk(each func(link)) {
+// walk gives every event and leaf as it is read, and says when its segment is checked.
+func (c *chain) walk(to visitor) {
 	seals := c.archive.zip.lines("seals", 0)
 	for line := seals.next(); line != nil; line = seals.next() {
-		for _, one := range c.segment(line) {
-			each(one)
-		}
+		c.segment(line, to.read)
+		to.settle()
 	}
 	require(c.sealBefore != "", "seals", "there are none")
 	require(c.source.next() == nil, "seals", "they do not cover every event")
 	c.rounds.end()
 }
 
-func (c *chain) segment(line []byte) []link {
+func (c *chain) segment(line []byte, read func(link)) {
 	value := document(line, segmentForm, "seals", lineMax)
 	sealed := canonical(value["seal"])
 	require(len(sealed) <= 2048, "seals", "the size of a seal")
@@ -311,19 +331,19 @@ func (c *chain) segment(line []byte) []link {
 		require(begin == c.next, where, "its place")
 	}
 	c.checkBefore(seal, isFirst, where)
-	var covered []link
+	sum := summary{}
 	for sequence := begin; sequence <= end; sequence++ {
 		one := c.source.next()
 		require(one != nil && one.sequence == sequence, where, "an event that it covers is missing")
-		covered = append(covered, *one)
+		sum.add(one)
+		read(*one)
 	}
-	last := covered[len(covered)-1].chainHash
-	require(last == text(seal, "chain_hash_last"), where, "chain_hash_last")
+	require(sum.chainHash == text(seal, "chain_hash_last"), where, "chain_hash_last")
 	require(!isFirst || begin != c.archive.first ||
 		text(seal, "chain_hash_before") == text(c.archive.manifest, "previous_chain_hash"), where, "chain_hash_before")
-	c.checkRound(value, seal, covered, sha256Hex(sealed), isFirst)
-	c.sealBefore, c.next, c.chainHash = sha256Hex(sealed), end+1, last
-	return covered
+	sealHash := sha256Hex(sealed)
+	c.checkRound(value, seal, &sum, sealHash, isFirst)
+	c.sealBefore, c.next, c.chainHash = sealHash, end+1, sum.chainHash
 }
 
 func (c *chain) checkBefore(seal object, isFirst bool, where string) {
@@ -335,7 +355,7 @@ func (c *chain) checkBefore(seal object, isFirst bool, where string) {
 	require(c.chainHash == "" || c.chainHash == before, where, "chain_hash_before")
 }
 
-func (c *chain) checkRound(value, seal object, covered []link, sealHash string, isFirst bool) {
+func (c *chain) checkRound(value, seal object, sum *summary, sealHash string, isFirst bool) {
 	where, stepsMax := text(seal, "segment_id"), 2
 	if isFirst {
 		stepsMax = 1
@@ -345,14 +365,9 @@ func (c *chain) checkRound(value, seal object, covered []link, sealHash string, 
 		require(steps <= stepsMax, "rounds", "one that no segment needs")
 		c.rounds.advance()
 	}
-	leaves := make([]string, 0, len(covered)+1)
-	latest := later(c.rounds.current.genTime)
-	for _, one := range covered {
-		leaves = append(leaves, one.chainHash)
-		require(one.event == nil || text(one.event, "received_at") <= latest, where,
-			"an event was received after its timestamp")
-	}
-	root := along(rootOf(append(leaves, sealHash)), list(value, "path"))
+	require(sum.received <= later(c.rounds.current.genTime), where, "an event was received after its timestamp")
+	sum.tree.add(sealHash)
+	root := along(sum.tree.root(), list(value, "path"))
 	require(root == c.rounds.current.root, where, "it does not lead to the root of its round")
 	previous, has := seal["previous_token_hash"].(string)
 	if c.rounds.before != nil {
@@ -363,16 +378,17 @@ func (c *chain) checkRound(value, seal object, covered []link, sealHash string, 
 	}
 }
 
-// walk gives every event and leaf of an archive, checked. It returns whether the start was left open.
-func walk(from *archive, judge func(*signed), each func(link)) bool {
+// walk gives every event and leaf of an archive. It returns whether the start was left open.
+func walk(from *archive, judge func(*signed), to visitor) bool {
 	if from.mode == "test" {
 		events := newEventReader(from)
 		for one := events.next(); one != nil; one = events.next() {
-			each(*one)
+			to.read(*one)
+			to.settle()
 		}
 		return false
 	}
 	made := &chain{archive: from, rounds: newRounds(from, judge), source: newLinkReader(from)}
-	made.walk(each)
+	made.walk(to)
 	return made.hasOpenStart
 }

@@ -156,15 +156,20 @@ func (r *run) checkEvents(archive *archive) error {
 		compare = &differences{archive: archive}
 	}
 	compare.begin()
-	hasOpenStart := walk(archive, r.judge, func(one link) {
+	read := func(one link) {
 		if err := r.ctx.Err(); err != nil {
 			panic(unreadable{err})
 		}
-		for _, what := range compare.of(one) {
-			r.result.Differing++
+		compare.with(one)
+	}
+	settle := func() {
+		r.result.Differing += compare.differing
+		for _, what := range compare.found {
 			r.find("could_not_check", "receipt.event_differs", what)
 		}
-	})
+		compare.differing, compare.found = 0, nil
+	}
+	hasOpenStart := walk(archive, r.judge, visitor{read, settle})
 	r.done(Chain)
 	if archive.mode == "live" {
 		r.done(Segments)

@@ -362,23 +362,31 @@ func along(leaf string, path []any) string {
 	return hex.EncodeToString(at)
 }
 
-func rootOf(leaves []string) string {
-	level := make([][]byte, len(leaves))
-	for number, leaf := range leaves {
-		level[number] = hexBytes(leaf)
+// tree computes a root while its leaves come. Of a tree of n leaves it holds the roots of the complete trees on its left,
+// one for each bit of n that is set.
+type tree struct {
+	count uint64
+	left  [][]byte
+}
+
+func (t *tree) add(leaf string) {
+	node := hexBytes(leaf)
+	for bits := t.count; bits&1 == 1; bits >>= 1 {
+		last := len(t.left) - 1
+		node, t.left = join(t.left[last], node), t.left[:last]
 	}
-	for len(level) > 1 {
-		var above [][]byte
-		for at := 0; at < len(level); at += 2 {
-			if at+1 < len(level) {
-				above = append(above, join(level[at], level[at+1]))
-			} else {
-				above = append(above, level[at])
-			}
-		}
-		level = above
+	t.left = append(t.left, node)
+	t.count++
+}
+
+// root returns the root over the leaves so far, of which there is one at least.
+func (t *tree) root() string {
+	last := len(t.left) - 1
+	node := t.left[last]
+	for last--; last >= 0; last-- {
+		node = join(t.left[last], node)
 	}
-	return hex.EncodeToString(level[0])
+	return hex.EncodeToString(node)
 }
 
 // mustRead panics with an error of the file; an end that comes too early is Invalid.

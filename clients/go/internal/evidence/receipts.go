@@ -42,6 +42,9 @@ type differences struct {
 	compared int
 	outside  int     // of events that the archive does not hold
 	leftOut  []int64 // of events that it would have to hold
+	// Since they were last taken: how many receipts differ from their events, and what is said of the first ones.
+	differing int
+	found     []string
 }
 
 // add takes a receipt.
@@ -87,30 +90,36 @@ func (d *differences) begin() {
 	sort.SliceStable(d.waiting, func(one, other int) bool { return d.waiting[one].sequence < d.waiting[other].sequence })
 }
 
-// of returns how the receipts of an event differ from it.
-func (d *differences) of(one link) []string {
-	var found []string
+// with compares the receipts of an event.
+func (d *differences) with(one link) {
 	for len(d.waiting) > 0 && d.waiting[0].sequence <= one.sequence {
 		given := d.waiting[0]
 		d.waiting = d.waiting[1:]
-		if given.sequence < one.sequence {
-			continue
-		}
-		var names []string
-		if given.chainHash != short16(one.chainHash) {
-			names = append(names, "chain_hash")
-		}
-		if one.event != nil {
-			d.compared++
-			for number, name := range compared {
-				if given.facts[number] != short16(one.event[name]) {
-					names = append(names, name)
-				}
-			}
-		}
-		if names != nil {
-			found = append(found, fmt.Sprintf("event %d differs from the acknowledged event: %s", one.sequence, strings.Join(names, ", ")))
+		if given.sequence == one.sequence {
+			d.compare(given, one)
 		}
 	}
-	return found
+}
+
+func (d *differences) compare(given receipt, one link) {
+	var names []string
+	if given.chainHash != short16(one.chainHash) {
+		names = append(names, "chain_hash")
+	}
+	if one.event != nil {
+		d.compared++
+		for number, name := range compared {
+			if given.facts[number] != short16(one.event[name]) {
+				names = append(names, name)
+			}
+		}
+	}
+	if names == nil {
+		return
+	}
+	d.differing++
+	if len(d.found) < findingsMax {
+		d.found = append(d.found, fmt.Sprintf("event %d differs from the acknowledged event: %s", one.sequence,
+			strings.Join(names, ", ")))
+	}
 }
