@@ -317,6 +317,13 @@ check = verify_archive(sys.argv[1], receipts=sys.argv[2], program=False)
 print(check.verdict, check.receipts.compared, re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
 """
 
+SEGMENT_SCRIPT = r"""
+import re, sys
+from constancia import verify_archive
+check = verify_archive(sys.argv[1], receipts=sys.argv[2], program=False)
+print(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1], check.code, *(one.code for one in check.findings))
+"""
+
 
 def test_memory_does_not_grow_with_the_archive(tmp_path):
     """Two streams of events, and a receipt of each."""
@@ -357,6 +364,27 @@ def test_memory_does_not_grow_with_the_archive(tmp_path):
         assert (verdict, int(compared)) == ("origin_not_established", count)
         found[count] = int(memory)
     assert found[150_000] - found[10] < 32 * 1024, found  # KiB; the events have 80 MB, the receipts 90
+
+
+def test_memory_does_not_grow_with_a_segment(tmp_path):
+    """Its events are not held until its root is compared, whatever the comparison leads to."""
+    data = forge.large_segment(3000, 32768)
+    event = forge.first_event(data)
+    archive, kept = tmp_path / "large.zip", tmp_path / "receipt.json"
+
+    def check(content, client_ref):
+        archive.write_bytes(content)
+        kept.write_text(json.dumps({**event, "client_ref": client_ref}))
+        done = subprocess.run([sys.executable, "-c", SEGMENT_SCRIPT, archive, kept], capture_output=True, text=True,
+                              check=False, env={**os.environ, "PYTHONPATH": str(CLIENT), "PYTHONDONTWRITEBYTECODE": "1"})
+        assert done.returncode == 0, done.stderr
+        memory, *codes = done.stdout.split()
+        assert int(memory) < 80 * 1024  # KiB; the events have 96 MiB, the interpreter and its libraries 40
+        return codes
+    forged = resigned(forge.change(data, forge.stream("seals"), [0, "path"], ["0" * 64]))
+    assert check(data, event["client_ref"]) == ["signer_not_established"]
+    assert check(data, "other") == ["could_not_check", "receipt.event_differs"]
+    assert check(forged, "other") == ["not_valid", "client.not_valid"], "nothing is said of events before that"
 
 
 # ---- of the service ----

@@ -22,7 +22,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 from ._batches import rfc3339
 from ._evidence import cms
 from ._evidence.archive import Archive, NotArchive
-from ._evidence.chain import walk
+from ._evidence.chain import Link, walk
 from ._evidence.cms import Signed, Unchecked
 from ._evidence.forms import Invalid
 from ._evidence.parts import check_part
@@ -216,18 +216,26 @@ class Run:
         try:
             is_usable = receipts is not None and self._add(compare, receipts)
             compare.begin()
-            links, has_open_start = walk(archive, self._judge)
+            found: List[str] = []  # the first ones, until the segment is checked
             differing = 0
-            for link in links:
+
+            def compare_with(link: Link) -> None:
+                nonlocal differing
                 for what in compare.of(link):
                     differing += 1
-                    if differing <= FINDINGS_MAX:
-                        self._find("could_not_check", "receipt.event_differs", what)
+                    if len(found) < FINDINGS_MAX:
+                        found.append(what)
+
+            def settle() -> None:
+                while found:
+                    self._find("could_not_check", "receipt.event_differs", found.pop(0))
+
+            has_open_start = walk(archive, self._judge, compare_with, settle)
             compare.end()
             self._checked += [CHAIN] + ([SEGMENTS] if archive.mode == "live" else [])
             if self._unchecked_signature is None:
                 self._checked.append(SIGNATURES)
-            if has_open_start():
+            if has_open_start:
                 self._find("could_not_check", "client.open_start", "the first segment names no token before, and "
                            "nothing here shows that it is of the first round of all")
             if is_usable:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set
 
 from . import forms
 from .archive import Archive
 from .cms import Signed, Token
-from .forms import (along, canonical, decoded, document, later, members, require, root_of, sha256,
-                    text_of)
+from .forms import Tree, along, canonical, decoded, document, later, members, require, sha256, text_of
 
 KIND = forms.one_of("qualified", "non_qualified", "development")
 EVENT = {"chain": forms.IS_CHAIN, "channel_id": forms.is_text, "client_ref": forms.short(255),
@@ -50,6 +49,10 @@ class Link(NamedTuple):
     sequence: int
     chain_hash: str
     event: Optional[Dict[str, Any]]
+
+
+Reader = Callable[[Link], None]
+Settler = Callable[[], None]
 
 
 class Round(NamedTuple):
@@ -227,6 +230,21 @@ class Rounds:
 
 # ---- segments ----
 
+class Summary:
+    """What a segment's check needs of its events and leaves, which may be many and large."""
+
+    def __init__(self) -> None:
+        self.tree = Tree()
+        self.chain_hash = ""  # of the last one
+        self.received = ""  # time of the last event, and so the latest; empty: there are leaves alone
+
+    def add(self, link: Link) -> None:
+        self.tree.add(link.chain_hash)
+        self.chain_hash = link.chain_hash
+        if link.event is not None:
+            self.received = link.event["received_at"]
+
+
 class Chain:
     """Leads every event of a live archive to its round."""
 
@@ -238,16 +256,17 @@ class Chain:
         self._next = 0
         self.has_open_start = False  # the first segment names no token before, and may not have to
 
-    def walk(self) -> Iterator[Link]:
-        """Returns every event as soon as its segment is checked."""
+    def walk(self, read: Reader, settle: Settler) -> None:
+        """Gives every event and leaf as it is read, and says when its segment is checked."""
         archive, source = self._archive, links(self._archive)
         for line in archive.zip.lines("seals"):
-            yield from self._segment(line, source)
+            self._segment(line, source, read)
+            settle()
         require(self._seal_before, "seals", "there are none")
         require(next(source, None) is None, "seals", "they do not cover every event")
         self._rounds.end()
 
-    def _segment(self, line: bytes, source: Iterator[Link]) -> List[Link]:
+    def _segment(self, line: bytes, source: Iterator[Link], read: Reader) -> None:
         value = document(line, SEGMENT, "seals")
         bytes_ = canonical(value["seal"])
         require(len(bytes_) <= 2048, "seals", "the size of a seal")
@@ -261,17 +280,20 @@ class Chain:
         is_first = self._seal_before is None
         require(begin <= self._archive.first <= end if is_first else begin == self._next, where, "its place")
         self._check_before(seal, is_first, where)
-        covered = list(itertools.islice(source, seal["count"]))
-        require([link.sequence for link in covered] == list(range(begin, end + 1)), where,
-                "an event that it covers is missing")
-        require(covered[-1].chain_hash == seal["chain_hash_last"], where, "chain_hash_last")
+        covered = Summary()
+        for sequence in range(begin, end + 1):
+            link = next(source, None)
+            require(link and link.sequence == sequence, where, "an event that it covers is missing")
+            assert link
+            covered.add(link)
+            read(link)
+        require(covered.chain_hash == seal["chain_hash_last"], where, "chain_hash_last")
         require(not is_first or begin != self._archive.first
                 or seal["chain_hash_before"] == self._archive.manifest["previous_chain_hash"], where,
                 "chain_hash_before")
         self._check_round(value, seal, covered, sha256(bytes_), is_first)
         self._seal_before, self._next = sha256(bytes_), end + 1
-        self._chain_hash = covered[-1].chain_hash
-        return covered
+        self._chain_hash = covered.chain_hash
 
     def _check_before(self, seal: Dict[str, Any], is_first: bool, where: str) -> None:
         begin = seal["first_sequence"]
@@ -281,7 +303,7 @@ class Chain:
                 "chain_hash_before")
         require(self._chain_hash in (None, seal["chain_hash_before"]), where, "chain_hash_before")
 
-    def _check_round(self, value: Dict[str, Any], seal: Dict[str, Any], covered: List[Link],
+    def _check_round(self, value: Dict[str, Any], seal: Dict[str, Any], covered: Summary,
                      seal_hash: str, is_first: bool) -> None:
         where, steps = seal["segment_id"], 0
         while self._current().round_id != value["round_id"]:
@@ -289,14 +311,14 @@ class Chain:
             require(steps <= (1 if is_first else 2), "rounds", "one that no segment needs")
             self._rounds.advance()
         current, before = self._current(), self._rounds.before
-        top = along(root_of([link.chain_hash for link in covered] + [seal_hash]), value["path"])
+        covered.tree.add(seal_hash)
+        top = along(covered.tree.root(), value["path"])
         require(top == current.root, where, "it does not lead to the root of its round")
         require(seal["previous_token_hash"] == (before.token_hash if before else None), where,
                 "previous_token_hash")
         if is_first and not before and seal["first_sequence"] > 1:
             self.has_open_start = True
-        latest = later(current.gen_time)
-        require(all(link.event is None or link.event["received_at"] <= latest for link in covered), where,
+        require(covered.received <= later(current.gen_time), where,
                 "an event was received after its timestamp")
 
     def _current(self) -> Round:
@@ -304,10 +326,14 @@ class Chain:
         return self._rounds.current
 
 
-def walk(archive: Archive, judge: Judge) -> Tuple[Iterator[Link], Callable[[], bool]]:
-    """Returns every event and leaf of an archive, checked, and whether its start was left open: to
-    be asked at the end."""
+def walk(archive: Archive, judge: Judge, read: Reader, settle: Settler) -> bool:
+    """Gives every event and leaf of an archive to `read` as it is read, none of which waits in memory, and
+    calls `settle` when all of these are checked. Returns whether the archive's start was left open."""
     if archive.mode == "test":
-        return events(archive), lambda: False
+        for link in events(archive):
+            read(link)
+            settle()
+        return False
     chain = Chain(archive, judge)
-    return chain.walk(), lambda: chain.has_open_start
+    chain.walk(read, settle)
+    return chain.has_open_start

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from datetime import datetime, timedelta
-from typing import Any, Callable, Dict, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 INTEGER_MAX = 2**53 - 1
 TOLERANCE = timedelta(seconds=300)
@@ -167,10 +167,24 @@ def along(leaf: str, path: Sequence[str]) -> str:
     return leaf
 
 
-def root_of(leaves: Sequence[str]) -> str:
-    level = [bytes.fromhex(leaf) for leaf in leaves]
-    while len(level) > 1:
-        pairs = [level[at:at + 2] for at in range(0, len(level), 2)]
-        level = [hashlib.sha256(b"".join(sorted(pair))).digest() if len(pair) == 2 else pair[0]
-                 for pair in pairs]
-    return level[0].hex()
+class Tree:
+    """Computes a root while its leaves come. Of a tree of n leaves it holds the roots of the complete trees
+    on its left, one for each bit of n that is set."""
+
+    def __init__(self) -> None:
+        self._left: List[str] = []
+        self._count = 0
+
+    def add(self, leaf: str) -> None:
+        bits = self._count
+        while bits & 1:
+            leaf, bits = join(self._left.pop(), leaf), bits >> 1
+        self._left.append(leaf)
+        self._count += 1
+
+    def root(self) -> str:
+        """Returns the root over the leaves so far, of which there is one at least."""
+        *others, root = self._left
+        for left in reversed(others):
+            root = join(left, root)
+        return root
