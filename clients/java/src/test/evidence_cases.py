@@ -2,7 +2,8 @@
 """Writes the archives of the corpus (tests/corpus/evidence) for VerifyTest: evidence_cases.py FOLDER
 
 cases.json there has for each case its name, its files, and the code that is stated. large.zip is an archive of 150,000
-events, in two streams, and large.ndjson has a receipt of each.
+events, in two streams, and large.ndjson has a receipt of each. segment.zip has one segment of 280 MB; forged.zip is the
+same, whose segment leads to no round. other.json has a receipt that differs from their first event.
 """
 import hashlib
 import json
@@ -15,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tests/corpus/evidence"))
 import forge  # noqa: E402
 
 COUNT, LINES_MAX = 150_000, 100_000
+SEGMENT = 7_000, 40_000  # events, and the bytes of each
 
 
 def write_cases(folder):
@@ -61,11 +63,20 @@ def write_large(folder):
     (folder / "large.zip").write_bytes(data)
 
 
+def write_segment(folder):
+    data = forge.large_segment(*SEGMENT)
+    forged = forge.change(data, forge.stream("seals"), [0, "path"], ["0" * 64])
+    (folder / "segment.zip").write_bytes(data)
+    (folder / "forged.zip").write_bytes(forge.sign(forge.reasic(forge.resum(forged))))
+    (folder / "other.json").write_text(json.dumps({**forge.first_event(data), "client_ref": "other"}))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]).resolve()
     folder.mkdir(parents=True)
     write_cases(folder)
     write_large(folder)
+    write_segment(folder)
 
 
 main()

@@ -11,8 +11,6 @@ import static org.constancia.client.evidence.Forms.orNull;
 import static org.constancia.client.evidence.Invalid.require;
 
 import java.io.IOException;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
@@ -21,8 +19,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 
 import org.constancia.client.evidence.Events.Link;
 
-/** Leads every event of a live archive to its round. Returns each one as soon as its segment is checked. */
-final class Chain implements Source<Link> {
+/** Leads every event of a live archive to its round. */
+final class Chain {
     private static final Map<String, Forms.Form> SEGMENT = Map.of("path", Forms.hashes(40), "round_id", brief(127),
         "seal", IS_OBJECT);
     private static final Map<String, Forms.Form> SEAL = Map.ofEntries(Map.entry("chain", IS_CHAIN),
@@ -39,12 +37,24 @@ final class Chain implements Source<Link> {
     private final Rounds rounds;
     private final Source<byte[]> seals;
     private final Source<Link> source;
-    private List<Link> covered = List.of();
-    private int at;
     private String sealBefore;
     private String chainHash; // of the event before the next segment, if it is known
     private long next;
     private boolean hasOpenStart;
+
+    /** What a segment's check needs of its events and leaves, which may be many and large. */
+    private static final class Summary {
+        private final Tree tree = new Tree();
+        private String chainHash; // of the last one
+        private String received = ""; // time of the last event, and so the latest; empty: there are leaves alone
+
+        void add(Link link) {
+            tree.add(link.chainHash());
+            chainHash = link.chainHash();
+            if (link.event() != null)
+                received = link.event().get("received_at").textValue();
+        }
+    }
 
     Chain(Archive archive, Consumer<Signed> judge) throws IOException {
         this.archive = archive;
@@ -58,23 +68,18 @@ final class Chain implements Source<Link> {
         return hasOpenStart;
     }
 
-    @Override
-    public Link next() throws IOException {
-        if (at == covered.size()) {
-            byte[] line = seals.next();
-            if (line == null) {
-                require(sealBefore != null, "seals", "there are none");
-                require(source.next() == null, "seals", "they do not cover every event");
-                rounds.end();
-                return null;
-            }
-            covered = segment(line);
-            at = 0;
+    /** Gives every event and leaf as it is read, and says when its segment is checked. */
+    void walk(Visitor visitor) throws IOException {
+        for (byte[] line; (line = seals.next()) != null;) {
+            segment(line, visitor);
+            visitor.settle();
         }
-        return covered.get(at++);
+        require(sealBefore != null, "seals", "there are none");
+        require(source.next() == null, "seals", "they do not cover every event");
+        rounds.end();
     }
 
-    private List<Link> segment(byte[] line) throws IOException {
+    private void segment(byte[] line, Visitor visitor) throws IOException {
         JsonNode value = Forms.document(line, SEGMENT, "seals");
         byte[] document = Forms.canonical(value.get("seal"));
         require(document.length <= 2048, "seals", "the size of a seal");
@@ -89,28 +94,27 @@ final class Chain implements Source<Link> {
         boolean isFirst = sealBefore == null;
         require(isFirst ? begin <= archive.first && archive.first <= end : begin == next, where, "its place");
         checkBefore(seal, isFirst, where);
-        List<Link> links = take(begin, end, where);
-        Link last = links.get(links.size() - 1);
-        require(last.chainHash().equals(seal.get("chain_hash_last").textValue()), where, "chain_hash_last");
+        Summary covered = take(begin, end, visitor, where);
+        require(covered.chainHash.equals(seal.get("chain_hash_last").textValue()), where, "chain_hash_last");
         require(!isFirst || begin != archive.first
             || seal.get("chain_hash_before").textValue().equals(archive.text("previous_chain_hash")), where,
             "chain_hash_before");
         String hash = Forms.sha256(document);
-        checkRound(value, seal, links, hash, isFirst);
+        checkRound(value, seal, covered, hash, isFirst);
         sealBefore = hash;
         next = end + 1;
-        chainHash = last.chainHash();
-        return links;
+        chainHash = covered.chainHash;
     }
 
-    private List<Link> take(long begin, long end, String where) throws IOException {
-        List<Link> links = new ArrayList<>();
+    private Summary take(long begin, long end, Visitor visitor, String where) throws IOException {
+        Summary covered = new Summary();
         for (long sequence = begin; sequence <= end; sequence++) {
             Link link = source.next();
             require(link != null && link.sequence() == sequence, where, "an event that it covers is missing");
-            links.add(link);
+            covered.add(link);
+            visitor.read(link);
         }
-        return links;
+        return covered;
     }
 
     private void checkBefore(JsonNode seal, boolean isFirst, String where) {
@@ -123,26 +127,21 @@ final class Chain implements Source<Link> {
         require(chainHash == null || chainHash.equals(hash), where, "chain_hash_before");
     }
 
-    private void checkRound(JsonNode value, JsonNode seal, List<Link> links, String sealHash, boolean isFirst)
+    private void checkRound(JsonNode value, JsonNode seal, Summary covered, String sealHash, boolean isFirst)
             throws IOException {
         String where = seal.get("segment_id").textValue();
         for (int steps = 1; !rounds.current.id().equals(value.get("round_id").textValue()); steps++) {
             require(steps <= (isFirst ? 1 : 2), "rounds", "one that no segment needs");
             rounds.advance();
         }
-        List<String> leaves = new ArrayList<>();
-        links.forEach(link -> leaves.add(link.chainHash()));
-        leaves.add(sealHash);
-        require(Forms.along(Forms.rootOf(leaves), value.get("path")).equals(rounds.current.root()), where,
+        covered.tree.add(sealHash);
+        require(Forms.along(covered.tree.root(), value.get("path")).equals(rounds.current.root()), where,
             "it does not lead to the root of its round");
         String expected = rounds.before == null ? null : rounds.before.tokenHash();
         require(Objects.equals(seal.get("previous_token_hash").textValue(), expected), where,
             "previous_token_hash");
         hasOpenStart |= isFirst && rounds.before == null && seal.get("first_sequence").longValue() > 1;
-        String latest = Forms.later(rounds.current.time());
-        for (Link link : links) {
-            require(link.event() == null || link.event().get("received_at").textValue().compareTo(latest) <= 0, where,
-                "an event was received after its timestamp");
-        }
+        require(covered.received.compareTo(Forms.later(rounds.current.time())) <= 0, where,
+            "an event was received after its timestamp");
     }
 }

@@ -69,6 +69,14 @@ final class Events implements Source<Events.Link> {
         return new Link(sequence++, previous, event);
     }
 
+    /** Gives every event of a test archive, which has no segments. */
+    void walk(Visitor visitor) throws IOException {
+        for (Link link; (link = next()) != null;) {
+            visitor.read(link);
+            visitor.settle();
+        }
+    }
+
     private static String text(JsonNode event, String member) {
         return event.get(member).textValue();
     }

@@ -9,7 +9,6 @@ import java.security.NoSuchAlgorithmException;
 import java.time.DateTimeException;
 import java.time.LocalDateTime;
 import java.time.format.DateTimeFormatter;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashSet;
@@ -251,19 +250,5 @@ final class Forms {
         for (JsonNode sibling : path)
             hash = join(hash, HexFormat.of().parseHex(sibling.textValue()));
         return HexFormat.of().formatHex(hash);
-    }
-
-    static String rootOf(List<String> leaves) {
-        List<byte[]> level = new ArrayList<>();
-        leaves.forEach(one -> level.add(HexFormat.of().parseHex(one)));
-        while (level.size() > 1) {
-            int count = (level.size() + 1) / 2;
-            for (int at = 0; at < count; at++) {
-                byte[] left = level.get(2 * at);
-                level.set(at, 2 * at + 1 < level.size() ? join(left, level.get(2 * at + 1)) : left);
-            }
-            level.subList(count, level.size()).clear();
-        }
-        return HexFormat.of().formatHex(level.get(0));
     }
 }

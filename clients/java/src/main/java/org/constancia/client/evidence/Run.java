@@ -166,14 +166,11 @@ final class Run {
             boolean isUsable = given != null && add(compare, given);
             compare.begin();
             Chain chain = archive.mode.equals("live") ? new Chain(archive, this::judge) : null;
-            Source<Link> links = chain != null ? chain : new Events(archive);
-            long differing = 0;
-            for (Link link; (link = links.next()) != null;) {
-                for (String what : compare.of(link)) {
-                    differing++;
-                    find(UNCHECKED, "receipt.event_differs", what, "client");
-                }
-            }
+            Comparison comparison = new Comparison(compare);
+            if (chain != null)
+                chain.walk(comparison);
+            else
+                new Events(archive).walk(comparison);
             compare.end();
             checked.add(CHAIN);
             if (chain != null)
@@ -185,7 +182,33 @@ final class Run {
                     + " that it is of the first round of all", "client");
             }
             if (isUsable)
-                conclude(compare, differing);
+                conclude(compare, comparison.differing);
+        }
+    }
+
+    /** The receipts of events, reported once these are checked. */
+    private final class Comparison implements Visitor {
+        private final Differences compare;
+        private final List<String> waiting = new ArrayList<>(); // the first ones
+        private long differing;
+
+        Comparison(Differences compare) {
+            this.compare = compare;
+        }
+
+        @Override
+        public void read(Link link) throws IOException {
+            for (String what : compare.of(link)) {
+                differing++;
+                if (waiting.size() < FINDINGS_MAX)
+                    waiting.add(what);
+            }
+        }
+
+        @Override
+        public void settle() {
+            waiting.forEach(what -> find(UNCHECKED, "receipt.event_differs", what, "client"));
+            waiting.clear();
         }
     }
 

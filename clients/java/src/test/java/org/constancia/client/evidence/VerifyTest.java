@@ -326,4 +326,18 @@ class VerifyTest {
         assertNotNull(check.receipts());
         assertEquals(150_000, check.receipts().compared());
     }
+
+    /** A segment of 280 MB is not held until its root is compared, whatever the comparison leads to. */
+    @Test
+    void memoryDoesNotGrowWithASegment() {
+        Path genuine = CASES.resolve("segment.zip");
+        Path other = CASES.resolve("other.json");
+        ArchiveCheck check = alone(genuine).verify();
+        assertEquals(List.of(), check.findings());
+        assertEquals("signer_not_established", check.code());
+        assertEquals(List.of("receipt.event_differs"), codes(alone(genuine).receipts(other).verify()));
+        ArchiveCheck forged = alone(CASES.resolve("forged.zip")).receipts(other).verify();
+        assertEquals(List.of("client.not_valid"), codes(forged), "nothing is said of events before that");
+        assertEquals("not_valid", forged.code());
+    }
 }
