@@ -50,7 +50,12 @@ type Options struct {
 	UserAgent string
 	// HTTPClient is for roots or a proxy of one's own.
 	HTTPClient *http.Client
+	// DownloadMax is the most bytes that a file has which is fetched to the disk. 4 GiB by default.
+	DownloadMax int64
 }
+
+// No file that the service issues is larger.
+const downloadMax = 1 << 32
 
 // Client is a channel, in the mode of its key. Goroutines may share one.
 type Client struct {
@@ -58,6 +63,7 @@ type Client struct {
 	open, keyed http.Header
 	transport   *transport
 	receipts    Sink
+	downloadMax int64
 }
 
 // New returns a client. It does not connect.
@@ -77,6 +83,10 @@ func New(options Options) (*Client, error) {
 	}
 	client.transport = &transport{client: httpClient(options.HTTPClient), timeout: options.Timeout,
 		retry: options.Retry, hooks: options.Hooks, sleep: pause}
+	client.downloadMax = options.DownloadMax
+	if options.DownloadMax == 0 {
+		client.downloadMax = downloadMax
+	}
 	if options.Timeout == 0 {
 		client.transport.timeout = time.Minute
 	}
@@ -391,7 +401,7 @@ func (c *Client) SaveContent(ctx context.Context, event *Event, path string, pro
 	if err != nil {
 		return "", err
 	}
-	return c.download(ctx, c.base+target, c.keyed, path, event.Hash, event.HashAlg, progress)
+	return c.download(ctx, c.base+target, c.keyed, path, event.Hash, event.HashAlg, progress, c.downloadMax)
 }
 
 // EventEvidenceRecord returns a record of RFC 4998, in DER; ErrNotFound until the event is sealed.
@@ -589,12 +599,12 @@ func (c *Client) CertificationEvidenceRecord(ctx context.Context, certificationI
 // It returns its SHA-256, which has to be the given one if that is not empty. With it a later call goes on where one
 // that failed ended. progress may be nil.
 func (c *Client) Download(ctx context.Context, link, path, sha256 string, progress Progress) (string, error) {
-	return c.download(ctx, link, c.open, path, sha256, SHA256, progress)
+	return c.download(ctx, link, c.open, path, sha256, SHA256, progress, c.downloadMax)
 }
 
 func (c *Client) download(ctx context.Context, link string, header http.Header, path, expected string,
-	algorithm Algorithm, progress Progress) (string, error) {
-	made, err := newDownload(path, expected, algorithm, progress)
+	algorithm Algorithm, progress Progress, most int64) (string, error) {
+	made, err := newDownload(path, expected, algorithm, progress, most)
 	if err != nil {
 		return "", err
 	}

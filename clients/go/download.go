@@ -24,11 +24,12 @@ type download struct {
 	path, expected string
 	algorithm      Algorithm
 	progress       Progress
+	most           int64  // bytes
 	part, rest     string // rest is empty where no later call can go on
 	etag           string // of what came in this call
 }
 
-func newDownload(path, expected string, algorithm Algorithm, progress Progress) (*download, error) {
+func newDownload(path, expected string, algorithm Algorithm, progress Progress, most int64) (*download, error) {
 	if expected != "" {
 		if found, err := algorithmOf(expected); err != nil || found != algorithm {
 			return nil, fmt.Errorf("%q is no %s in hexadecimal", expected, algorithm)
@@ -38,7 +39,8 @@ func newDownload(path, expected string, algorithm Algorithm, progress Progress) 
 	if err != nil {
 		return nil, err
 	}
-	made := &download{path: path, expected: strings.ToLower(expected), algorithm: algorithm, progress: progress}
+	made := &download{path: path, expected: strings.ToLower(expected), algorithm: algorithm, progress: progress,
+		most: most}
 	made.part = made.beside(name + ".part")
 	if expected != "" {
 		made.rest = made.beside(made.expected[:32] + ".rest")
@@ -143,6 +145,9 @@ func (d *download) receive(got *answer, part *os.File) error {
 	if err != nil {
 		return err
 	}
+	if total > d.most {
+		return d.tooLong(fmt.Sprintf("it has %d bytes", total))
+	}
 	size, err := part.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
@@ -160,12 +165,18 @@ func (d *download) receive(got *answer, part *os.File) error {
 	if _, err := part.Seek(at, io.SeekStart); err != nil {
 		return err
 	}
-	body := got.body
-	if total >= 0 {
-		body = io.LimitReader(body, total-at+1)
+	end := total
+	if total < 0 {
+		end = d.most
 	}
-	if at, err = d.store(body, part, at, total); err != nil {
+	if at, err = d.store(io.LimitReader(got.body, end-at+1), part, at, total); err != nil {
 		return err
+	}
+	if total < 0 && at > end {
+		if err := part.Truncate(0); err != nil {
+			return err
+		}
+		return d.tooLong("more came, without a length")
 	}
 	if total >= 0 && at > total {
 		return unexpected("%s: the answer is longer than the file", got.name)
@@ -174,6 +185,11 @@ func (d *download) receive(got *answer, part *os.File) error {
 		return &ConnectionError{Sent: true, what: fmt.Sprintf("%s: the answer ended before the file did", got.name)}
 	}
 	return nil
+}
+
+func (d *download) tooLong(what string) error {
+	return unexpected("%s: %s, and %d bytes are the most that it may have (as the service has on record for it, or "+
+		"DownloadMax)", filepath.Base(d.path), what, d.most)
 }
 
 func (d *download) store(body io.Reader, part *os.File, at, total int64) (int64, error) {

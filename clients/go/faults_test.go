@@ -346,6 +346,22 @@ func TestMoreThanTheFileIsRefused(t *testing.T) {
 	expect(t, errors.As(err, &other) && names(t, filepath.Dir(target)) == "", "%v", err)
 }
 
+func TestADownloadWithoutALengthHasABound(t *testing.T) {
+	whole := strings.Repeat("w", 1000)
+	server := newScript(t, chunked(whole), endless, chunked(whole+"w"), say(200, whole+"w"))
+	client, _ := server.newClient(t, func(options *Options) { options.DownloadMax = 1000 })
+	target := inFolder(t, "file")
+	_, err := client.Download(background, server.url+"/x", target, hashOf([]byte(whole)), nil)
+	must(t, err)
+	must(t, os.Remove(target))
+	for range [3]int{} {
+		var other *UnexpectedAnswerError
+		_, err := client.Download(background, server.url+"/x", target, hashOf([]byte(whole)), nil)
+		expect(t, errors.As(err, &other) && strings.Contains(err.Error(), "1000 bytes") &&
+			names(t, filepath.Dir(target)) == "", "%v", err)
+	}
+}
+
 func TestNamesOfDocumentsStayInTheFolder(t *testing.T) {
 	code, folder := "SVC-2026-AAAA-AAAA", filepath.Join(t.TempDir(), "certification")
 	for _, one := range []struct{ id, name string }{{"CERT-1", ".."}, {"CERT-1", "."}, {"../..", "part.zip"}} {

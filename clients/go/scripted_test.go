@@ -140,6 +140,27 @@ func cut(status int, body string, length int, headers ...string) reply {
 	}
 }
 
+// endless answers without a length, with more than any test takes.
+func endless(connection net.Conn, _ *seen) bool {
+	_, err := io.WriteString(connection, "HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n")
+	chunk := "10000\r\n" + strings.Repeat("x", 1<<16) + "\r\n"
+	for sent := 0; err == nil && sent < 64<<20; sent += 1 << 16 {
+		_, err = io.WriteString(connection, chunk)
+	}
+	if err == nil {
+		_, err = io.WriteString(connection, "0\r\n\r\n")
+	}
+	return err == nil
+}
+
+// chunked answers without a length.
+func chunked(body string) reply {
+	return func(connection net.Conn, _ *seen) bool {
+		_, err := fmt.Fprintf(connection, "HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+		return err == nil
+	}
+}
+
 func hangUp(net.Conn, *seen) bool { return false }
 
 // newClient returns a client of the script that does not sleep, and what it would have slept.

@@ -1,5 +1,6 @@
 """A server whose answers a test writes, for the tests of the clients, and the path of the Python client."""
 
+import contextlib
 import copy
 import http.server
 import socketserver
@@ -65,6 +66,21 @@ def cut(body, length, status=200, **headers):
         handler.send_header("Content-Length", str(length))
         handler.end_headers()
         handler.wfile.write(body)
+        handler.close_connection = True
+    return answer
+
+
+def chunked(body, count=1):
+    """Tells no length."""
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        with contextlib.suppress(ConnectionError):  # the client has had enough
+            for _ in range(count):
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(body), body))
+            handler.wfile.write(b"0\r\n\r\n")
+            return
         handler.close_connection = True
     return answer
 

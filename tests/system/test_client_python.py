@@ -21,7 +21,7 @@ import yaml
 
 from client import ROOT, eventually, fresh
 from hooks import Receiver, new_endpoint
-from scripted import CLIENT, cut, hang_up, last, say, script  # noqa: F401
+from scripted import CLIENT, chunked, cut, hang_up, last, say, script  # noqa: F401
 
 import constancia
 from constancia import models, webhooks
@@ -620,6 +620,23 @@ def test_a_download_goes_on_where_it_was_cut(script, scripted, tmp_path, naps):
     assert "Authorization" not in script.seen[0].headers
     assert target.read_bytes() == whole and steps[-1] == (300_000, 300_000)
     assert list(tmp_path.iterdir()) == [target]
+
+
+ENDLESS = chunked(b"x" * 65536, 1000)
+
+
+def test_a_download_without_a_length_has_a_bound(script, tmp_path):
+    whole = b"w" * 1000
+    target = tmp_path / "file"
+    script.answers += [chunked(whole), ENDLESS, chunked(whole + b"w"), say(200, whole + b"w")]
+    with constancia.Client(script.url, "svc_test_key", retry=QUICK, download_max=1000) as small:
+        small.download(f"{script.url}/x", target, sha256=hashlib.sha256(whole).hexdigest())
+        assert target.read_bytes() == whole
+        target.unlink()
+        for _ in range(3):
+            with pytest.raises(constancia.UnexpectedAnswer, match="1000 bytes"):
+                small.download(f"{script.url}/x", target, sha256=hashlib.sha256(whole).hexdigest())
+            assert not list(tmp_path.iterdir())
 
 
 def test_what_changed_between_its_pieces_is_fetched_anew(script, scripted, tmp_path, naps):

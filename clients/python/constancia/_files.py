@@ -22,6 +22,7 @@ except ImportError:  # Windows
 Path = Union[str, "os.PathLike[str]"]
 File = Union[Path, BinaryIO]
 PIECE = 65536
+DOWNLOAD_MAX = 1 << 32  # bytes: more than any file that the service issues
 ALGORITHMS = {"sha-256": "sha256", "sha-512": "sha512"}
 
 
@@ -95,7 +96,8 @@ class Download:
     under a name of its own, as all do where there are no such locks."""
 
     def __init__(self, path: Path, expected: Optional[str], algorithm: str,
-                 progress: Optional[Callable[[int, Optional[int]], None]]) -> None:
+                 progress: Optional[Callable[[int, Optional[int]], None]], most: int) -> None:
+        self.most = most  # bytes
         self.path = pathlib.Path(path)
         self.expected = expected.lower() if expected else None
         self.algorithm = algorithm
@@ -162,6 +164,8 @@ class Download:
         told = answer.headers.get("ETag", "")
         tag = told if told.startswith('"') else ""  # a weak one is for no range
         at, total = content_range(answer)
+        if total is not None and total > self.most:
+            raise self._too_long(f"it has {total} bytes")
         if at > part.seek(0, os.SEEK_END):
             raise UnexpectedAnswer("another range came than was asked for")
         if at and not self.expected and not (tag and tag == self.etag):
@@ -172,12 +176,19 @@ class Download:
         for piece in iter(lambda: answer.read(PIECE), b""):
             if total is not None and at + len(piece) > total:
                 raise UnexpectedAnswer("the answer is longer than the file")
+            if at + len(piece) > self.most:
+                part.truncate(0)
+                raise self._too_long("more came, without a length")
             part.write(piece)
             at += len(piece)
             if self.progress:
                 self.progress(at, total)
         if total is not None and at < total:
             raise ConnectionFailed(f"{self.path.name}: the answer ended before the file did")
+
+    def _too_long(self, what: str) -> UnexpectedAnswer:
+        return UnexpectedAnswer(f"{self.path.name}: {what}, and {self.most} bytes are the most that it may have "
+                                "(as the service has on record for it, or `download_max`)")
 
     def _digest(self, part: BinaryIO) -> str:
         part.seek(0)

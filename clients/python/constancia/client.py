@@ -20,7 +20,7 @@ from typing import (Any, Callable, Dict, Iterable, Iterator, List, Mapping, Opti
 from . import _calls
 from ._batches import (BYTES_MAX, Declaration, Item, Outcome, Time, batches, outcomes, rfc3339,
                        to_json)
-from ._files import Download, File, Form, PIECE, Path, new_hash, opened
+from ._files import DOWNLOAD_MAX, Download, File, Form, PIECE, Path, new_hash, opened
 from ._hooks import Hooks
 from ._http import AGAIN, Answer, Body, Request, Retry, Transport, split
 from ._receipts import ReceiptFile, Sink, sink_of, write_to
@@ -45,7 +45,8 @@ class Client:
     service. scenario: with a test key, the refusal that is forced. header_prefix: the
     installation's. context: for https with roots of one's own. receipts: keeps the receipt of each
     registration, before the call returns: the path of a file (see ReceiptFile), a callable that is
-    given the Event, or an object with `write(event)`. hooks: for logs and metrics."""
+    given the Event, or an object with `write(event)`. hooks: for logs and metrics. download_max: the most
+    bytes that a file has which is fetched to the disk."""
 
     def __init__(self, base_url: str, key: Optional[str] = None, *,
                  language: Optional[str] = None, timeout: float = 60.0, retry: Retry = Retry(),
@@ -53,7 +54,7 @@ class Client:
                  user_agent: Optional[str] = None,
                  context: Optional[ssl.SSLContext] = None,
                  receipts: Union[None, Path, ReceiptFile, Sink] = None,
-                 hooks: Hooks = Hooks()) -> None:
+                 hooks: Hooks = Hooks(), download_max: int = DOWNLOAD_MAX) -> None:
         base = base_url.rstrip("/")
         split(base)
         self._base = base if base.endswith("/v1") else base + "/v1"
@@ -77,6 +78,7 @@ class Client:
                 raise ValueError(f"{name} has what no header has, such as a line's end")
         self._transport = Transport(timeout, context, retry, hooks)
         self.receipts = sink_of(receipts)
+        self._download_max = download_max
 
     def __repr__(self) -> str:
         return f"<constancia.Client {self._base}>"
@@ -190,7 +192,7 @@ class Client:
                      progress: Optional[Progress] = None) -> str:
         """The declared content to a file, checked against the event's digest, which it returns."""
         url = f"{self._base}/events/{quoted(event.event_id)}/content"
-        return Download(path, event.hash, event.hash_alg, progress).run(
+        return Download(path, event.hash, event.hash_alg, progress, self._download_max).run(
             self._transport, lambda more: Request("GET", url, {**self._keyed, **more}))
 
     def event_evidence_record(self, event_id: str) -> bytes:
@@ -284,7 +286,11 @@ class Client:
         """An issued file by its link, to a file that comes into being whole; the key does not go
         with it. Returns its SHA-256, which has to be `sha256` if that is given. With it a later
         call goes on where one that failed ended."""
-        return Download(path, sha256, "sha-256", progress).run(
+        return self._download(url, path, sha256, progress, self._download_max)
+
+    def _download(self, url: str, path: Path, sha256: Optional[str], progress: Optional[Progress],
+                  most: int) -> str:
+        return Download(path, sha256, "sha-256", progress, most).run(
             self._transport, lambda more: Request("GET", url, {**self._open, **more}))
 
     def save(self, certification: Certification, folder: Path) -> List[pathlib.Path]:

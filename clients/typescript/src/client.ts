@@ -11,7 +11,7 @@ import {
 import {
   batches, checkDigest, checkReference, itemOf, itemOutcome, type Declaration, type Item, type Registered,
 } from "./batches.js";
-import { digest, Download, Form, type Algorithm, type Progress, type Source } from "./files.js";
+import { digest, Download, DOWNLOAD_MAX, Form, type Algorithm, type Progress, type Source } from "./files.js";
 import {
   mayRepeat, pause, Transport, type Answer, type CallOptions, type Hooks, type Retry,
 } from "./http.js";
@@ -91,6 +91,8 @@ export interface Options {
   headerPrefix?: string;
   /** Goes before this client's own. */
   userAgent?: string;
+  /** The most bytes that a file has which is fetched to the disk. 4 GiB by default. */
+  downloadMax?: number;
 }
 
 const POLL_FIRST = 250;
@@ -104,8 +106,10 @@ export class Client {
   readonly #keyed: Record<string, string>;
   readonly #transport: Transport;
   readonly #keeper?: Keeper;
+  readonly #downloadMax: number;
 
   constructor(options: Options) {
+    this.#downloadMax = options.downloadMax ?? DOWNLOAD_MAX;
     const base = options.baseUrl.replace(/\/+$/, "");
     if (!/^https?:\/\/[^/@]+(\/|$)/i.test(base)) {
       throw new TypeError("an address is http:// or https://, a host, and no user name");
@@ -234,7 +238,7 @@ export class Client {
                     options: CallOptions & { progress?: Progress } = {}): Promise<string> {
     const url = `${this.#base}/events/${step(event.event_id)}/content`;
     const algorithm = event.hash_alg ?? "sha-256";
-    return new Download(path, event.hash, algorithm, options.progress, options.signal).run(
+    return new Download(path, event.hash, algorithm, this.#downloadMax, options.progress, options.signal).run(
       this.#transport, (more) => ({ method: "GET", url, headers: { ...this.#keyed, ...more } }));
   }
 
@@ -350,7 +354,12 @@ export class Client {
   async download(url: string, path: string,
                  options: CallOptions & { sha256?: string; progress?: Progress } = {}):
                  Promise<string> {
-    return new Download(path, options.sha256, "sha-256", options.progress, options.signal).run(
+    return this.#download(url, path, this.#downloadMax, options);
+  }
+
+  #download(url: string, path: string, most: number,
+            options: CallOptions & { sha256?: string; progress?: Progress }): Promise<string> {
+    return new Download(path, options.sha256, "sha-256", most, options.progress, options.signal).run(
       this.#transport, (more) => ({ method: "GET", url, headers: { ...this.#open, ...more } }));
   }
 

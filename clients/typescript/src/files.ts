@@ -14,6 +14,8 @@ export type Progress = (received: number, total?: number) => void;
 export type Algorithm = "sha-256" | "sha-512";
 
 const PIECE = 65536;
+/** Bytes; no file that the service issues is larger. */
+export const DOWNLOAD_MAX = 2 ** 32;
 
 function newHash(algorithm: Algorithm) {
   if (algorithm !== "sha-256" && algorithm !== "sha-512") {
@@ -118,8 +120,9 @@ export class Download {
   /** Of what came in this call. */
   #etag = "";
 
+  /** most: bytes. */
   constructor(path: string, expected: string | undefined, private readonly algorithm: Algorithm,
-              private readonly progress?: Progress, private readonly signal?: AbortSignal) {
+              private readonly most: number, private readonly progress?: Progress, private readonly signal?: AbortSignal) {
     this.#path = path;
     this.#expected = expected?.toLowerCase();
     const beside = (end: string) => join(dirname(path), `.${basename(path)}.${end}`);
@@ -184,6 +187,7 @@ export class Download {
     const tag = told.startsWith('"') ? told : ""; // a weak one is for no range
     const { start, total } = contentRange(answer);
     let at = start;
+    if (total !== undefined && total > this.most) throw this.#tooLong(`it has ${total} bytes`);
     if (at > (await part.stat()).size) {
       throw new UnexpectedAnswer("another range came than was asked for");
     }
@@ -196,6 +200,10 @@ export class Download {
       if (total !== undefined && at + piece.length > total) {
         throw new UnexpectedAnswer("the answer is longer than the file");
       }
+      if (at + piece.length > this.most) {
+        await part.truncate(0);
+        throw this.#tooLong("more came, without a length");
+      }
       for (let done = 0; done < piece.length; ) {
         const { bytesWritten } = await part.write(piece, done, piece.length - done, at);
         done += bytesWritten;
@@ -206,6 +214,11 @@ export class Download {
     if (total !== undefined && at < total) {
       throw new ConnectionFailed(`${basename(this.#path)}: the answer ended before the file did`);
     }
+  }
+
+  #tooLong(what: string): UnexpectedAnswer {
+    return new UnexpectedAnswer(`${basename(this.#path)}: ${what}, and ${this.most} bytes are the most that ` +
+                                "it may have (as the service has on record for it, or `downloadMax`)");
   }
 
   async #digest(part: FileHandle): Promise<string> {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import * as constancia from "@constancia/client";
-import { cut, hangUp, say, script, sha256 } from "./scripted.mjs";
+import { chunked, cut, hangUp, say, script, scriptWith, sha256 } from "./scripted.mjs";
 
 const BALANCE = '{"balance":1,"operational":true,"unpaid_events":0}';
 
@@ -253,6 +253,23 @@ test("a rest of another user is not gone on with", NEVER, () => {
     assert.equal(seen[0].range, undefined);
     assert.deepEqual(await readFile(target), whole);
   }, say(200, whole)).finally(() => (process.geteuid = real));
+});
+
+const endless = chunked(Buffer.alloc(65536), 1000);
+
+test("a download without a length has a bound", () => {
+  const whole = Buffer.alloc(1000, "w");
+  const more = Buffer.alloc(1001, "w");
+  return scriptWith({ downloadMax: 1000 }, async ({ client, url, folder }) => {
+    const target = join(folder, "file");
+    await client.download(`${url}/x`, target, { sha256: sha256(whole) });
+    await rm(target);
+    for (let number = 0; number < 3; number++) {
+      await assert.rejects(client.download(`${url}/x`, target, { sha256: sha256(whole) }), (error) =>
+        error instanceof constancia.UnexpectedAnswer && error.message.includes("1000 bytes"));
+      assert.deepEqual(await readdir(folder), []);
+    }
+  }, chunked(whole), endless, chunked(more), say(200, more));
 });
 
 test("a download that failed is resumed by the next call", () => {

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 
 import * as constancia from "@constancia/client";
 
@@ -25,6 +26,12 @@ export const cut = (body, length, { status = 200, headers = {}, taken = () => tr
       response.socket.destroy();
     }, 20);
   };
+
+/** Tells no length. */
+export const chunked = (body, count = 1) => (response) => {
+  response.writeHead(200, { "Transfer-Encoding": "chunked" });
+  pipeline(Array.from({ length: count }, () => body), response).catch(() => undefined); // the client had enough
+};
 
 /** Answers each request with the next of `answers`. */
 export async function script(use, ...answers) {

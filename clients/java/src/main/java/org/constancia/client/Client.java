@@ -63,6 +63,8 @@ public final class Client implements AutoCloseable {
     /** The version of this client. */
     public static final String VERSION = "0.1.0";
 
+    /** No file that the service issues is larger. */
+    private static final long DOWNLOAD_MAX = 1L << 32;
     private static final Duration POLL_FIRST = Duration.ofMillis(250);
     private static final Duration POLL_LONGEST = Duration.ofSeconds(5);
     private static final Pattern EXACT_NAME = Pattern.compile("filename\\*=utf-8''([^;\\s]+)",
@@ -77,6 +79,7 @@ public final class Client implements AutoCloseable {
     private final HttpClient own;
     private final ReceiptSink receipts;
     private final ObjectMapper mapper;
+    private final long downloadMax;
     private volatile boolean isClosed;
 
     private Client(Builder given) {
@@ -107,6 +110,7 @@ public final class Client implements AutoCloseable {
             : HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(given.timeout).build();
         transport = new Transport(own != null ? own : given.http, given.timeout, given.retry, given.hooks);
         receipts = given.receipts;
+        downloadMax = given.downloadMax;
         mapper = given.mapper == null ? Json.MAPPER : Json.withTimes(given.mapper);
     }
 
@@ -134,6 +138,7 @@ public final class Client implements AutoCloseable {
         private ReceiptSink receipts;
         private Hooks hooks = Hooks.NONE;
         private ObjectMapper mapper;
+        private long downloadMax = DOWNLOAD_MAX;
 
         private Builder(String baseUrl) {
             this.baseUrl = Objects.requireNonNull(baseUrl, "baseUrl");
@@ -267,6 +272,17 @@ public final class Client implements AutoCloseable {
          */
         public Builder mapper(ObjectMapper given) {
             mapper = given;
+            return this;
+        }
+
+        /**
+         * Limits files that are fetched to the disk.
+         *
+         * @param bytes the most that a file has; 4 GiB by default
+         * @return this builder
+         */
+        public Builder downloadMax(long bytes) {
+            downloadMax = bytes;
             return this;
         }
 
@@ -666,7 +682,7 @@ public final class Client implements AutoCloseable {
     public String saveContent(Event event, Path path, Progress progress) {
         checkOpen();
         URI url = URI.create(base + "/events/" + quoted(event.getEventId()) + "/content");
-        return new Download(path, event.getHash(), event.getHashAlg().getValue(), progress, transport,
+        return new Download(path, event.getHash(), event.getHashAlg().getValue(), progress, downloadMax, transport,
             more -> new Request("GET", url, joined(keyed, more), null)).run();
     }
 
@@ -888,10 +904,14 @@ public final class Client implements AutoCloseable {
      * @return its SHA-256
      */
     public String download(String url, Path path, String sha256, Progress progress) {
+        return download(url, path, sha256, progress, downloadMax);
+    }
+
+    private String download(String url, Path path, String sha256, Progress progress, long most) {
         checkOpen();
         checkAddress(url);
         URI link = URI.create(url);
-        return new Download(path, sha256, "sha-256", progress, transport,
+        return new Download(path, sha256, "sha-256", progress, most, transport,
             more -> new Request("GET", link, joined(open, more), null)).run();
     }
 

@@ -31,17 +31,22 @@ final class Download {
     private final String expected;
     private final String algorithm;
     private final Progress progress;
+    private final long most;
     private final Transport transport;
     private final Function<Map<String, String>, Transport.Request> request;
     private String tag = ""; // of what arrived in this call
 
-    /** expected: the digest, or null. request: makes one with more headers. progress: may be null. */
-    Download(Path path, String expected, String algorithm, Progress progress, Transport transport,
+    /**
+     * expected: the digest, or null. progress: may be null. most: bytes that the file may have. request: makes one with
+     * more headers.
+     */
+    Download(Path path, String expected, String algorithm, Progress progress, long most, Transport transport,
              Function<Map<String, String>, Transport.Request> request) {
         this.path = path.toAbsolutePath();
         this.expected = expected == null ? null : expected.toLowerCase(Locale.ROOT);
         this.algorithm = algorithm;
         this.progress = progress;
+        this.most = most;
         this.transport = transport;
         this.request = request;
     }
@@ -135,6 +140,8 @@ final class Download {
             at = Long.parseLong(range.group(1));
             total = Long.parseLong(range.group(2));
         }
+        if (total > most)
+            throw tooLong("it has " + total + " bytes");
         try {
             if (at > part.size())
                 throw new UnexpectedAnswerException("another range arrived than was asked for");
@@ -157,6 +164,10 @@ final class Download {
         for (int size; (size = answer.read(chunk)) >= 0;) {
             if (total >= 0 && at + size > total)
                 throw new UnexpectedAnswerException("the answer is longer than the file");
+            if (at + size > most) {
+                part.truncate(0);
+                throw tooLong("more arrived, without a length");
+            }
             ByteBuffer left = ByteBuffer.wrap(chunk, 0, size);
             while (left.hasRemaining())
                 at += part.write(left, at);
@@ -165,6 +176,11 @@ final class Download {
         }
         if (total >= 0 && at < total)
             throw new ConnectionFailedException(path.getFileName() + ": the answer ended before the file did", true);
+    }
+
+    private UnexpectedAnswerException tooLong(String what) {
+        return new UnexpectedAnswerException(path.getFileName() + ": " + what + ", and " + most
+            + " bytes are the most that it may have (as the service has on record for it, or downloadMax)");
     }
 
     private String digest(FileChannel part) throws IOException {

@@ -1,5 +1,6 @@
 package org.constancia.client;
 
+import static org.constancia.client.Scripted.chunked;
 import static org.constancia.client.Scripted.cut;
 import static org.constancia.client.Scripted.hangUp;
 import static org.constancia.client.Scripted.say;
@@ -349,6 +350,27 @@ class FaultsTest {
                 () -> client.download(server.url() + "/x", folder.resolve("file"), null,
                     (at, total) -> received.set(at)));
             assertEquals(List.of(), names());
+        }
+    }
+
+    private static Scripted.Step endless() {
+        return chunked("x".repeat(65536), 1000);
+    }
+
+    @Test
+    void aDownloadWithoutALengthHasABound() throws Exception {
+        String whole = "w".repeat(1000);
+        try (Scripted server = new Scripted(chunked(whole, 1), endless(), chunked(whole + "w", 1),
+                say(200, whole + "w")); Client client = server.builder().downloadMax(1000).build()) {
+            Path target = folder.resolve("file");
+            client.download(server.url() + "/x", target, sha256(of(whole)));
+            Files.delete(target);
+            for (int number = 0; number < 3; number++) {
+                UnexpectedAnswerException error = assertThrows(UnexpectedAnswerException.class,
+                    () -> client.download(server.url() + "/x", target, sha256(of(whole))));
+                assertTrue(error.getMessage().contains("1000 bytes"), error.getMessage());
+                assertEquals(List.of(), names());
+            }
         }
     }
 

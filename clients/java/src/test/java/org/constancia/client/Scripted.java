@@ -4,6 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
@@ -128,6 +129,20 @@ final class Scripted implements AutoCloseable {
 
     static Step say(int status) {
         return say(status, "");
+    }
+
+    /** Answers without a length, by so many chunks. */
+    static Step chunked(String body, int count) {
+        byte[] chunk = (Integer.toHexString(body.length()) + "\r\n" + body + "\r\n")
+            .getBytes(StandardCharsets.US_ASCII);
+        return (connection, request) -> {
+            OutputStream out = connection.getOutputStream();
+            out.write("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+                .getBytes(StandardCharsets.US_ASCII));
+            for (int sent = 0; sent < count; sent++)
+                out.write(chunk);
+            out.write("0\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
+        };
     }
 
     /** Ends the connection in the first line of an answer. Without a byte java.net.http itself repeats a GET once. */
