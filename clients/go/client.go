@@ -50,7 +50,8 @@ type Options struct {
 	UserAgent string
 	// HTTPClient is for roots or a proxy of one's own.
 	HTTPClient *http.Client
-	// DownloadMax is the most bytes that a file has which is fetched to the disk. 4 GiB by default.
+	// DownloadMax is the most bytes that a file has which is fetched to the disk. 4 GiB by default. Save takes no more
+	// than the service has on record for a file.
 	DownloadMax int64
 }
 
@@ -628,56 +629,81 @@ type Files struct {
 // has on record for it. Their names have the certification's, so that a folder may have the files of several.
 func (c *Client) Save(ctx context.Context, certification *Certification, folder string) (*Files, error) {
 	code := certification.VerificationCode
-	if certification.Status != CertificationStatusCompleted || code == nil || certification.EvidenceURL == nil {
+	if certification.Status != CertificationStatusCompleted || code == nil {
 		return nil, fmt.Errorf("%s is not completed", certification.CertificationID)
+	}
+	links, err := linksOf(certification)
+	if err != nil {
+		return nil, err
 	}
 	issued, err := c.Verify(ctx, *code)
 	if err != nil {
 		return nil, err
 	}
-	digests := map[string]string{}
+	documents := map[string]IssuedDocument{}
 	for _, document := range issued.Documents {
-		digests[document.Name] = document.Sha256
+		documents[document.Name] = document
 	}
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return nil, err
 	}
-	save := func(link string) (string, error) {
-		parsed, err := url.Parse(link)
-		if err != nil {
-			return "", unexpected("the link of a file is no address")
-		}
-		name := path.Base(parsed.Path)
-		digest := digests[name]
-		if digest == "" || name == "." || name == ".." || filepath.Base(name) != name {
-			return "", unexpected("the service has no digest of %q", name)
-		}
-		target := filepath.Join(folder, name)
-		if own := certification.CertificationID; !strings.Contains(name, own) {
-			target = filepath.Join(folder, filepath.Base(own+"-"+name))
-		}
-		_, err = c.Download(ctx, link, target, digest, nil)
-		return target, err
-	}
-	files := &Files{}
-	if files.Archive, err = save(*certification.EvidenceURL); err != nil {
-		return nil, err
-	}
-	for _, report := range certification.Reports {
-		saved, err := save(report.URL)
+	var saved []string
+	for _, link := range links {
+		path, err := c.saveOne(ctx, certification.CertificationID, link, folder, documents)
 		if err != nil {
 			return nil, err
 		}
-		files.Reports = append(files.Reports, saved)
+		saved = append(saved, path)
 	}
-	for _, part := range certification.ContentParts {
-		saved, err := save(part.URL)
-		if err != nil {
-			return nil, err
+	parts := 1 + len(certification.Reports)
+	return &Files{Archive: saved[0], Reports: saved[1:parts:parts], Parts: saved[parts:]}, nil
+}
+
+// linksOf returns those of a completed certification's files, none of which may be missing.
+func linksOf(certification *Certification) ([]string, error) {
+	var links []string
+	var missing error
+	add := func(member, link string) {
+		if link == "" && missing == nil {
+			missing = unexpected("%s is completed and has no %s: ask for the certification again",
+				certification.CertificationID, member)
 		}
-		files.Parts = append(files.Parts, saved)
+		links = append(links, link)
 	}
-	return files, nil
+	archive := ""
+	if certification.EvidenceURL != nil {
+		archive = *certification.EvidenceURL
+	}
+	add("evidence_url", archive)
+	for number, report := range certification.Reports {
+		add(fmt.Sprintf("reports[%d].url", number), report.URL)
+	}
+	for number, part := range certification.ContentParts {
+		add(fmt.Sprintf("content_parts[%d].url", number), part.URL)
+	}
+	return links, missing
+}
+
+func (c *Client) saveOne(ctx context.Context, own, link, folder string, documents map[string]IssuedDocument) (string, error) {
+	parsed, err := url.Parse(link)
+	if err != nil {
+		return "", unexpected("the link of a file is no address")
+	}
+	name := path.Base(parsed.Path)
+	document := documents[name]
+	if document.Sha256 == "" || name == "." || name == ".." || filepath.Base(name) != name {
+		return "", unexpected("the service has no digest of %q", name)
+	}
+	target := filepath.Join(folder, name)
+	if !strings.Contains(name, own) {
+		target = filepath.Join(folder, filepath.Base(own+"-"+name))
+	}
+	most := c.downloadMax
+	if document.Bytes > 0 && document.Bytes < most {
+		most = document.Bytes
+	}
+	_, err = c.download(ctx, link, c.open, target, document.Sha256, SHA256, nil, most)
+	return target, err
 }
 
 // ---- what anybody may ask ----

@@ -362,6 +362,45 @@ func TestADownloadWithoutALengthHasABound(t *testing.T) {
 	}
 }
 
+// completed returns a certification whose archive has a link.
+func completed(server *script) *Certification {
+	code, link := "SVC-2026-AAAA-AAAA", server.url+"/files/CERT-1.zip"
+	return &Certification{CertificationID: "CERT-1", Status: CertificationStatusCompleted, VerificationCode: &code,
+		EvidenceURL: &link}
+}
+
+func TestSaveTakesNoMoreThanIsOnRecord(t *testing.T) {
+	issued := say(200, fmt.Sprintf(`{"documents":[{"name":"CERT-1.zip","bytes":7,"sha256":%q}]}`,
+		hashOf([]byte("content"))))
+	server := newScript(t, issued, chunked("content"), issued, endless)
+	client, _ := server.newClient(t)
+	folder := t.TempDir()
+	_, err := client.Save(background, completed(server), folder)
+	must(t, err)
+	must(t, os.Remove(filepath.Join(folder, "CERT-1.zip")))
+	var other *UnexpectedAnswerError
+	_, err = client.Save(background, completed(server), folder)
+	expect(t, errors.As(err, &other) && strings.Contains(err.Error(), "7 bytes") && names(t, folder) == "", "%v", err)
+}
+
+func TestSaveNamesTheFileThatIsMissing(t *testing.T) {
+	server := newScript(t)
+	client, _ := server.newClient(t)
+	folder := filepath.Join(t.TempDir(), "certification")
+	check := func(member string, change func(*Certification)) {
+		done := completed(server)
+		change(done)
+		_, err := client.Save(background, done, folder)
+		var other *UnexpectedAnswerError
+		expect(t, errors.As(err, &other) && strings.Contains(err.Error(), "CERT-1 is completed and has no "+member),
+			"%v", err)
+	}
+	check("evidence_url", func(done *Certification) { done.EvidenceURL = nil })
+	check("reports[0].url", func(done *Certification) { done.Reports = []CertificationReport{{}} })
+	check("content_parts[0].url", func(done *Certification) { done.ContentParts = []ContentPart{{}} })
+	expect(t, names(t, filepath.Dir(folder)) == "", "nothing is made")
+}
+
 func TestNamesOfDocumentsStayInTheFolder(t *testing.T) {
 	code, folder := "SVC-2026-AAAA-AAAA", filepath.Join(t.TempDir(), "certification")
 	for _, one := range []struct{ id, name string }{{"CERT-1", ".."}, {"CERT-1", "."}, {"../..", "part.zip"}} {

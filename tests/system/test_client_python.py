@@ -639,6 +639,36 @@ def test_a_download_without_a_length_has_a_bound(script, tmp_path):
             assert not list(tmp_path.iterdir())
 
 
+def completed(script, **changed):
+    given = {"certification_id": "CERT-1", "channel_id": "chn_1", "status": "completed", "mode": "live",
+             "requested_at": "2026-01-01T00:00:00.000000Z", "range": {"seq_from": 1, "seq_to": 1},
+             "verification_code": "SVC-2026-AAAA-AAAA", "evidence_url": f"{script.url}/files/CERT-1.zip"}
+    return models.decode(models.Certification, {**given, **changed})
+
+
+def test_saving_takes_no_more_than_is_on_record(script, scripted, tmp_path):
+    issued = say(200, json.dumps({
+        "verification_code": "SVC-2026-AAAA-AAAA", "certification_id": "CERT-1", "mode": "live",
+        "status": "completed", "documents": [{
+            "name": "CERT-1.zip", "kind": "evidence", "language": None, "bytes": 7,
+            "sha256": hashlib.sha256(b"content").hexdigest()}]}).encode())
+    script.answers += [issued, chunked(b"content"), issued, ENDLESS]
+    (saved,) = scripted.save(completed(script), tmp_path)
+    saved.unlink()
+    with pytest.raises(constancia.UnexpectedAnswer, match="7 bytes"):
+        scripted.save(completed(script), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("member, changed", [
+    ("evidence_url", {"evidence_url": None}), (r"reports\[0\].url", {"reports": [{"languages": [], "url": "", "sha256": "0"}]}),
+    (r"content_parts\[0\].url", {"content_parts": [{"name": "p.zip", "url": "", "bytes": 1, "sha256": "0"}]})])
+def test_saving_names_the_file_that_is_missing(script, scripted, tmp_path, member, changed):
+    with pytest.raises(constancia.UnexpectedAnswer, match=f"CERT-1 is completed and has no {member}"):
+        scripted.save(completed(script, **changed), tmp_path / "certification")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_changed_between_its_pieces_is_fetched_anew(script, scripted, tmp_path, naps):
     target = tmp_path / "evidence.zip"
     scripted._transport.retry = Retry(attempts=5)

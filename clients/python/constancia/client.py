@@ -46,7 +46,7 @@ class Client:
     installation's. context: for https with roots of one's own. receipts: keeps the receipt of each
     registration, before the call returns: the path of a file (see ReceiptFile), a callable that is
     given the Event, or an object with `write(event)`. hooks: for logs and metrics. download_max: the most
-    bytes that a file has which is fetched to the disk."""
+    bytes that a file has which is fetched to the disk; `save` takes no more than the service has on record."""
 
     def __init__(self, base_url: str, key: Optional[str] = None, *,
                  language: Optional[str] = None, timeout: float = 60.0, retry: Retry = Retry(),
@@ -300,18 +300,18 @@ class Client:
         code = certification.verification_code
         if certification.status != "completed" or not code:
             raise ValueError(f"{certification.certification_id} is not completed")
-        links = [certification.evidence_url, *(one.url for one in certification.reports),
-                 *(one.url for one in certification.content_parts)]
-        digests = {one.name: one.sha256 for one in self.verify(code).documents}
+        own = certification.certification_id
+        links = links_of(certification)
+        documents = {one.name: one for one in self.verify(code).documents}
         saved = []
         os.makedirs(folder, exist_ok=True)
-        for link in filter(None, links):
+        for link in links:
             name = pathlib.PurePath(urllib.parse.unquote(urllib.parse.urlsplit(link).path)).name
-            if name not in digests:
+            if name not in documents:
                 raise UnexpectedAnswer(f"the service has no digest of {name}")
-            own = certification.certification_id
             saved.append(pathlib.Path(folder, name if own in name else pathlib.PurePath(f"{own}-{name}").name))
-            self.download(link, saved[-1], sha256=digests[name])
+            self._download(link, saved[-1], documents[name].sha256, None,
+                           min(documents[name].bytes or self._download_max, self._download_max))
         return saved
 
     # ---- what anybody may ask ----
@@ -509,6 +509,18 @@ class Waiting:
         pause = min(max(self._pause, now.retry_after or 0), left)
         self._pause = min(2 * self._pause, POLL_LONGEST)
         return pause
+
+
+def links_of(certification: Certification) -> List[str]:
+    """Returns the links of a completed certification's files, none of which may be missing."""
+    given = [("evidence_url", certification.evidence_url)]
+    given += [(f"reports[{number}].url", one.url) for number, one in enumerate(certification.reports)]
+    given += [(f"content_parts[{number}].url", one.url) for number, one in enumerate(certification.content_parts)]
+    for member, link in given:
+        if not link:
+            raise UnexpectedAnswer(f"{certification.certification_id} is completed and has no {member}: ask for "
+                                   "the certification again")
+    return [link for _, link in given if link]
 
 
 def check_ref(event: Event, client_ref: str) -> None:

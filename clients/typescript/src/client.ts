@@ -91,7 +91,8 @@ export interface Options {
   headerPrefix?: string;
   /** Goes before this client's own. */
   userAgent?: string;
-  /** The most bytes that a file has which is fetched to the disk. 4 GiB by default. */
+  /** The most bytes that a file has which is fetched to the disk. 4 GiB by default. `save` takes no more
+   * than the service has on record for a file. */
   downloadMax?: number;
 }
 
@@ -371,19 +372,18 @@ export class Client {
     if (certification.status !== "completed" || !certification.verification_code) {
       throw new TypeError(`${certification.certification_id} is not completed`);
     }
-    const { evidence_url, reports = [], content_parts = [] } = certification;
-    const links = [evidence_url, ...[...reports, ...content_parts].map(({ url }) => url)];
+    const links = linksOf(certification);
     const { documents } = await this.verify(certification.verification_code, options);
     const saved: string[] = [];
     await mkdir(folder, { recursive: true });
     for (const url of links) {
-      if (!url) continue;
       const name = basename(decodeURIComponent(new URL(url).pathname));
       const document = documents.find((one) => one.name === name);
       if (!document) throw new UnexpectedAnswer(`the service has no digest of ${name}`);
       const own = certification.certification_id;
       const path = join(folder, name.includes(own) ? name : basename(`${own}-${name}`));
-      await this.download(url, path, { ...options, sha256: document.sha256 });
+      const most = Math.min(document.bytes || this.#downloadMax, this.#downloadMax);
+      await this.#download(url, path, most, { ...options, sha256: document.sha256 });
       saved.push(path);
     }
     return saved;
@@ -572,6 +572,19 @@ function query(filters: Record<string, unknown>): string {
   const text = new URLSearchParams(given.map(
     ([name, value]) => [name, value instanceof Date ? rfc3339(value) : String(value)])).toString();
   return text && `?${text}`;
+}
+
+/** Of a completed certification's files, none of which may be missing. */
+function linksOf(certification: Certification): string[] {
+  const { certification_id: own, evidence_url, reports = [], content_parts = [] } = certification;
+  const links: [string, string | null | undefined][] = [["evidence_url", evidence_url]];
+  for (const [member, files] of Object.entries({ reports, content_parts })) {
+    files.forEach(({ url }, at) => links.push([`${member}[${at}].url`, url]));
+  }
+  return links.map(([member, link]) => {
+    if (link) return link;
+    throw new UnexpectedAnswer(`${own} is completed and has no ${member}: ask for the certification again`);
+  });
 }
 
 /** As one step of a path. */

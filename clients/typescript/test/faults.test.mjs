@@ -272,6 +272,30 @@ test("a download without a length has a bound", () => {
   }, chunked(whole), endless, chunked(more), say(200, more));
 });
 
+const completed = (url) => ({ certification_id: "CERT-1", status: "completed",
+                              verification_code: "SVC-2026-AAAA-AAAA", evidence_url: `${url}/files/CERT-1.zip` });
+
+test("saving takes no more than is on record", () => {
+  const issued = say(200, JSON.stringify({ documents: [{ name: "CERT-1.zip", bytes: 7, sha256: sha256("content") }] }));
+  return script(async ({ client, url, folder }) => {
+    const [saved] = await client.save(completed(url), folder);
+    await rm(saved);
+    await assert.rejects(client.save(completed(url), folder), (error) =>
+      error instanceof constancia.UnexpectedAnswer && error.message.includes("7 bytes"));
+    assert.deepEqual(await readdir(folder), []);
+  }, issued, chunked("content"), issued, endless);
+});
+
+test("saving names the file that is missing", () => script(async ({ client, url, folder }) => {
+  for (const [member, changed] of [["evidence_url", { evidence_url: null }], ["reports[0].url", { reports: [{}] }],
+                                   ["content_parts[0].url", { content_parts: [{}] }]]) {
+    await assert.rejects(client.save({ ...completed(url), ...changed }, join(folder, "files")), (error) =>
+      error instanceof constancia.UnexpectedAnswer
+      && error.message.includes(`CERT-1 is completed and has no ${member}`));
+  }
+  assert.deepEqual(await readdir(folder), []);
+}));
+
 test("a download that failed is resumed by the next call", () => {
   const whole = randomBytes(200_000);
   let received = 0;

@@ -276,7 +276,8 @@ public final class Client implements AutoCloseable {
         }
 
         /**
-         * Limits files that are fetched to the disk.
+         * Limits files that are fetched to the disk. {@link Client#save} takes no more than the service has on record for
+         * a file.
          *
          * @param bytes the most that a file has; 4 GiB by default
          * @return this builder
@@ -927,12 +928,9 @@ public final class Client implements AutoCloseable {
         String code = certification.getVerificationCode();
         if (certification.getStatus() != Certification.StatusEnum.COMPLETED || code == null)
             throw new IllegalArgumentException(certification.getCertificationId() + " is not completed");
-        List<String> links = new ArrayList<>();
-        links.add(certification.getEvidenceUrl());
-        certification.getReports().forEach(one -> links.add(one.getUrl().toString()));
-        certification.getContentParts().forEach(one -> links.add(one.getUrl().toString()));
-        Map<String, String> digests = verify(code).getDocuments().stream()
-            .collect(Collectors.toMap(IssuedDocument::getName, IssuedDocument::getSha256));
+        List<String> links = linksOf(certification);
+        Map<String, IssuedDocument> documents = verify(code).getDocuments().stream()
+            .collect(Collectors.toMap(IssuedDocument::getName, one -> one));
         try {
             Files.createDirectories(folder);
         } catch (IOException error) {
@@ -940,18 +938,35 @@ public final class Client implements AutoCloseable {
         }
         List<Path> saved = new ArrayList<>();
         for (String link : links) {
-            if (link == null)
-                continue;
             String path = URI.create(link).getPath();
             String name = path.substring(path.lastIndexOf('/') + 1);
-            if (!digests.containsKey(name))
+            IssuedDocument document = documents.get(name);
+            if (document == null)
                 throw new UnexpectedAnswerException("the service has no digest of " + name);
             String own = certification.getCertificationId();
             Path file = folder.resolve(Path.of(name.contains(own) ? name : own + "-" + name).getFileName());
-            download(link, file, digests.get(name));
+            Long bytes = document.getBytes();
+            download(link, file, document.getSha256(), null,
+                bytes == null ? downloadMax : Math.min(bytes, downloadMax));
             saved.add(file);
         }
         return saved;
+    }
+
+    /** Returns the links of a completed certification's files, none of which may be missing. */
+    private static List<String> linksOf(Certification certification) {
+        Map<String, Object> given = new LinkedHashMap<>();
+        given.put("evidence_url", certification.getEvidenceUrl());
+        for (int at = 0; at < certification.getReports().size(); at++)
+            given.put("reports[" + at + "].url", certification.getReports().get(at).getUrl());
+        for (int at = 0; at < certification.getContentParts().size(); at++)
+            given.put("content_parts[" + at + "].url", certification.getContentParts().get(at).getUrl());
+        given.forEach((member, link) -> {
+            if (link == null || link.toString().isEmpty())
+                throw new UnexpectedAnswerException(certification.getCertificationId() + " is completed and has no "
+                    + member + ": ask for the certification again");
+        });
+        return given.values().stream().map(Object::toString).toList();
     }
 
     // ---- public operations ----

@@ -33,6 +33,9 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
+import org.constancia.client.model.Certification;
+import org.constancia.client.model.CertificationReport;
+import org.constancia.client.model.ContentPart;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -371,6 +374,40 @@ class FaultsTest {
                 assertTrue(error.getMessage().contains("1000 bytes"), error.getMessage());
                 assertEquals(List.of(), names());
             }
+        }
+    }
+
+    private static Certification completed(Scripted server) {
+        return new Certification().certificationId("CERT-1").status(Certification.StatusEnum.COMPLETED)
+            .verificationCode("SVC-2026-AAAA-AAAA").evidenceUrl(server.url() + "/files/CERT-1.zip");
+    }
+
+    @Test
+    void saveTakesNoMoreThanIsOnRecord() throws Exception {
+        Scripted.Step issued = say(200, "{\"documents\":[{\"name\":\"CERT-1.zip\",\"bytes\":7,\"sha256\":\""
+            + sha256(of("content")) + "\"}]}");
+        try (Scripted server = new Scripted(issued, chunked("content", 1), issued, endless());
+             Client client = server.client()) {
+            Files.delete(client.save(completed(server), folder).get(0));
+            UnexpectedAnswerException error = assertThrows(UnexpectedAnswerException.class,
+                () -> client.save(completed(server), folder));
+            assertTrue(error.getMessage().contains("7 bytes"), error.getMessage());
+            assertEquals(List.of(), names());
+        }
+    }
+
+    @Test
+    void saveNamesTheFileThatIsMissing() throws Exception {
+        try (Scripted server = new Scripted(); Client client = server.client()) {
+            Map<String, Certification> cases = Map.of("evidence_url", completed(server).evidenceUrl(null),
+                "reports[0].url", completed(server).addReportsItem(new CertificationReport()),
+                "content_parts[0].url", completed(server).addContentPartsItem(new ContentPart()));
+            cases.forEach((member, done) -> {
+                UnexpectedAnswerException error = assertThrows(UnexpectedAnswerException.class,
+                    () -> client.save(done, folder.resolve("files")));
+                assertTrue(error.getMessage().contains("CERT-1 is completed and has no " + member), error.getMessage());
+            });
+            assertEquals(List.of(), names());
         }
     }
 
