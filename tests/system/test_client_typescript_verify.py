@@ -321,6 +321,20 @@ def test_memory_does_not_grow_with_the_archive(program, tmp_path):  # noqa: F811
             assert small.ask(archive, False)["verdict"] == "invalid"
 
 
+def test_memory_does_not_grow_with_a_segment(program, tmp_path):  # noqa: F811
+    """Its events are not held until its root is compared."""
+    data = forge.large_segment(3000, 32768)
+    forged = forge.change(data, forge.stream("seals"), [0, "path"], ["0" * 64])
+    archive = tmp_path / "large.zip"
+    with Client(program, f"--max-old-space-size={HEAP_MB}") as small:
+        for content, code in ((data, "client.signatures_not_checked"),
+                              (forge.sign(forge.reasic(forge.resum(forged))), "segment.root")):
+            archive.write_bytes(content)
+            said = small.ask(archive, False)
+            assert [each["code"] for each in said["findings"]] == [code]
+            assert said["peak_kb"] < PEAK_KB  # the events have 96 MiB
+
+
 @pytest.mark.parametrize("line", ["zeros", "blanks", "empty", "nested", "members"])
 def test_what_unpacks_to_much_is_refused(line, program, tmp_path):  # noqa: F811
     size = 256 << 20
