@@ -13,6 +13,8 @@
 #define ROOTS_MAX ((size_t)16 << 20)
 #define WAIT_DEFAULT_US (600 * US_PER_SECOND)
 #define SEQUENCE_MAX INT64_C(1099511627775)
+#define RECEIPTS_DEFAULT "receipts.ndjson"
+#define NOTE_SIZE 160
 #define RECEIPT_FILES_MAX 1000 /* of 10,000 receipts each */
 
 const struct option certify_options[] = {
@@ -34,6 +36,9 @@ const struct option certify_options[] = {
 	{0},
 };
 
+/* Who chose the range. */
+enum range_choice { CHOSEN_BY_USER, SERVICE_SAYS_NEW, SERVICE_SAYS_LAST };
+
 struct job {
 	const struct command_line *line;
 	struct api api;
@@ -44,8 +49,11 @@ struct job {
 	struct saved_documents saved;
 	const char *receipt_paths[RECEIPT_FILES_MAX];
 	size_t receipt_path_count;
-	uint64_t receipts;
-	struct certified_range range; /* what was asked for; first 0: the last certification again */
+	uint64_t receipt_count;
+	struct certified_range range; /* what was asked for, or what the service listed */
+	enum range_choice choice;
+	const char *receipts;   /* path; NULL: none */
+	int64_t newest_receipt; /* 0: none; of a range that the service chose */
 	bool shown;
 };
 
@@ -63,6 +71,11 @@ static void show_state(void *context, const struct certification *certification)
 	struct job *job = context;
 	(void)command_show_progress(&job->shown, certification->id,
 	                            (uint64_t)(certification->progress * 1000), 1000);
+}
+
+static bool is_test_key(const struct api *api)
+{
+	return strstr(api->key, "_test_") != NULL;
 }
 
 /* ---- the range ---- */
@@ -98,29 +111,54 @@ static int read_range(const struct command_line *line, struct certified_range *r
 	return exit_code;
 }
 
+/* The receipts are read before the service is asked, because other programs may add to them. */
+static int read_newest_receipt(struct job *job, struct error *error)
+{
+	return job->receipts ? receipts_find_newest(job->receipts, job->channel.channel_id,
+	                                            is_test_key(&job->api), &job->newest_receipt, error)
+	                     : OK;
+}
+
 /* Chooses what was registered since the last certification. If there is nothing new, the last
  * certification is taken up again: so a command that was interrupted is repeated without a further
- * fee. */
-static int choose_range(struct job *job, const struct certification_wait *wait,
-                        struct certified_range *range, struct error *error)
+ * fee. The service says what these are; it is refused where it contradicts itself or the receipts.
+ */
+static int choose_range(struct job *job, const struct certification_wait *wait, struct error *error)
 {
-	int64_t certified = 0, newest = 0;
-	int result = remote_find_certified(&job->api, wait, &job->arena, job->id, &certified, error);
+	struct certified_range certified = {0};
+	int64_t newest = 0;
+	int result = read_newest_receipt(job, error);
+	if (!result)
+		result = remote_find_certified(&job->api, wait, &job->arena, job->id, &certified, error);
 	if (!result)
 		result = remote_last_sequence(&job->api, &job->arena, &newest, error);
-	if (!result && newest == 0)
-		result = tool_fail(error, ERR_REFUSED, "Nothing is registered yet.");
-	if (newest > certified)
+	if (result)
+		return result;
+	if (job->newest_receipt > newest)
+		return tool_fail(error, ERR_INVALID_EVIDENCE,
+		                 "There is a receipt of the event %lld, and the newest event by the "
+		                 "service is %lld. Nothing was requested.",
+		                 (long long)job->newest_receipt, (long long)newest);
+	if (certified.last > newest)
+		return tool_fail(error, ERR_INVALID_EVIDENCE,
+		                 "The service lists a certification of events to %lld, and %lld as the "
+		                 "newest event.",
+		                 (long long)certified.last, (long long)newest);
+	if (newest == 0)
+		return tool_fail(error, ERR_REFUSED, "Nothing is registered yet.");
+	job->choice = newest > certified.last ? SERVICE_SAYS_NEW : SERVICE_SAYS_LAST;
+	job->range = certified;
+	if (job->choice == SERVICE_SAYS_NEW) {
 		job->id[0] = '\0';
-	*range = (struct certified_range){.first = certified + 1, .last = newest};
-	return result;
+		job->range = (struct certified_range){.first = certified.last + 1, .last = newest};
+	}
+	return OK;
 }
 
 /* Has the given range certified, or what is new (NULL). */
 static int request(struct job *job, const struct certified_range *given, int64_t wait_us,
                    struct error *error)
 {
-	struct certified_range range = {0};
 	struct certification certification;
 	struct certification_wait wait = {.until_us = clock_monotonic_us() + wait_us};
 	if (!job->line->json && isatty(STDERR_FILENO)) {
@@ -129,12 +167,11 @@ static int request(struct job *job, const struct certified_range *given, int64_t
 	}
 	int result = remote_channel(&job->api, &job->arena, &job->channel, error);
 	if (given)
-		range = *given;
+		job->range = *given;
 	else if (!result)
-		result = choose_range(job, &wait, &range, error);
+		result = choose_range(job, &wait, error);
 	if (!result && !job->id[0]) {
-		job->range = range;
-		result = remote_certify(&job->api, &range, &job->arena, &certification, error);
+		result = remote_certify(&job->api, &job->range, &job->arena, &certification, error);
 		if (!result)
 			memcpy(job->id, certification.id, sizeof job->id);
 	}
@@ -143,18 +180,12 @@ static int request(struct job *job, const struct certified_range *given, int64_t
 
 /* ---- the documents ---- */
 
-static bool is_test_key(const struct api *api)
-{
-	return strstr(api->key, "_test_") != NULL;
-}
-
 /* The service must not choose what is compared with the receipts. */
 static int check_answer(const struct job *job, struct error *error)
 {
 	const struct certified_range *asked = &job->range;
 	const struct saved_documents *saved = &job->saved;
-	if (asked->first && !asked->by_time &&
-	    (saved->first != asked->first || saved->last != asked->last))
+	if (!asked->by_time && (saved->first != asked->first || saved->last != asked->last))
 		return tool_fail(error, ERR_INVALID_EVIDENCE,
 		                 "The certification %s is of the events %lld to %lld, not of %lld to %lld.",
 		                 job->id, (long long)saved->first, (long long)saved->last,
@@ -167,27 +198,25 @@ static int check_answer(const struct job *job, struct error *error)
 
 static int save(struct job *job, struct error *error)
 {
-	const char *receipts = command_option(job->line, "receipts");
 	const char *directory = command_option(job->line, "save");
 	job->directory = directory ? directory : job->id;
 	int result = remote_save(&job->api, job->id, job->directory, &job->arena, &job->saved, error);
 	if (!result)
 		result = check_answer(job, error);
-	const struct certified_range *asked = &job->range;
-	const struct certified_range saved = {.first = job->saved.first, .last = job->saved.last};
-	if (result || (!receipts && access("receipts.ndjson", F_OK) != 0))
+	if (result || !job->receipts)
 		return result;
-	const struct receipt_selection selection = {.receipts = receipts ? receipts : "receipts.ndjson",
+	const struct receipt_selection selection = {.receipts = job->receipts,
 	                                            .directory = job->directory,
 	                                            .channel_id = job->channel.channel_id,
-	                                            .range = asked->first ? *asked : saved,
+	                                            .range = job->range,
 	                                            .is_test = job->saved.is_test};
 	result = receipts_select(&selection, &job->arena, job->receipt_paths, RECEIPT_FILES_MAX,
-	                         &job->receipt_path_count, &job->receipts, error);
-	return result || job->receipts || !receipts
+	                         &job->receipt_path_count, &job->receipt_count, error);
+	bool are_named = command_option(job->line, "receipts") != NULL;
+	return result || job->receipt_count || !are_named
 	           ? result
 	           : tool_fail(error, ERR_USAGE, "No receipt in %s is of the certified events.",
-	                       receipts);
+	                       job->receipts);
 }
 
 static int verify(struct job *job, struct verify_result *ret_result, struct error *error)
@@ -205,6 +234,93 @@ static int verify(struct job *job, struct verify_result *ret_result, struct erro
 	return result ? result
 	              : verify_paths(job->saved.paths, job->saved.count, &roots, &options, ret_result,
 	                             error);
+}
+
+/* The archive, not the answers of the service, says what was certified. An archive that is not
+ * valid is left to the verdict. */
+static int check_archive(const struct job *job, const struct verify_result *verified,
+                         struct error *error)
+{
+	const struct certified_range *asked = &job->range;
+	const struct verify_contents *contents = NULL;
+	for (const struct verify_file *at = verified->files; at; at = at->next)
+		if (at->contents)
+			contents = at->contents;
+	if (verify_exit_code(verified) == 1)
+		return OK;
+	if (!contents)
+		return tool_fail(error, ERR_INVALID_EVIDENCE,
+		                 "The certification %s came without a readable archive.", job->id);
+	if (strcmp(contents->certification_id, job->id) != 0 ||
+	    strcmp(contents->channel_id, job->channel.channel_id) != 0 ||
+	    contents->is_test != job->saved.is_test)
+		return tool_fail(error, ERR_INVALID_EVIDENCE,
+		                 "The archive of %s is of another certification, channel or mode.",
+		                 job->id);
+	if (contents->first_sequence != job->saved.first || contents->last_sequence != job->saved.last)
+		return tool_fail(error, ERR_INVALID_EVIDENCE,
+		                 "The archive of %s is of the events %lld to %lld, not of %lld to %lld.",
+		                 job->id, (long long)contents->first_sequence,
+		                 (long long)contents->last_sequence, (long long)job->saved.first,
+		                 (long long)job->saved.last);
+	if (asked->by_time && (contents->requested_from_us != asked->from_us ||
+	                       contents->requested_to_us != asked->to_us))
+		return tool_fail(error, ERR_INVALID_EVIDENCE, "The archive of %s is of another period.",
+		                 job->id);
+	return OK;
+}
+
+/* ---- what shows that the range is the one wanted ---- */
+
+/* Writes the n-th reason, from 0, why nothing local shows it. Returns false after the last one. */
+static bool write_note(const struct job *job, unsigned number, char note[NOTE_SIZE])
+{
+	long long first = job->saved.first, last = job->saved.last, newest = job->newest_receipt;
+	if (job->choice == CHOSEN_BY_USER) {
+		snprintf(note, NOTE_SIZE, "Nothing local shows which events were received in the period.");
+		return job->range.by_time && !job->receipt_count && number == 0;
+	}
+	if (first > 1 && number-- == 0) {
+		snprintf(note, NOTE_SIZE, "Nothing local shows that the events before %lld were certified.",
+		         first);
+		return true;
+	}
+	if (newest == 0)
+		snprintf(note, NOTE_SIZE, "Nothing local shows that %lld is the newest event.", last);
+	else
+		snprintf(
+			note, NOTE_SIZE,
+			"Nothing local shows that %lld is the newest event; the newest receipt is of %lld.",
+			last, newest);
+	return newest != last && number == 0;
+}
+
+static void write_range(const struct job *job, struct json_writer *writer)
+{
+	char note[NOTE_SIZE];
+	json_begin_object(writer, "range");
+	json_text(writer, "chosen_by", job->choice == CHOSEN_BY_USER ? "user" : "service");
+	json_boolean(writer, "established", !write_note(job, 0, note));
+	json_begin_array(writer, "notes");
+	for (unsigned i = 0; write_note(job, i, note); i++)
+		json_text(writer, NULL, note);
+	json_end_array(writer);
+	json_end_object(writer);
+}
+
+static void print_range(const struct job *job)
+{
+	static const char *const choices[] = {
+		[CHOSEN_BY_USER] = "as requested",
+		[SERVICE_SAYS_NEW] = "new since the last certification, by the service",
+		[SERVICE_SAYS_LAST] = "the last certification, because nothing is new, by the service",
+	};
+	char note[NOTE_SIZE];
+	printf("Range: %s.\n", choices[job->choice]);
+	for (unsigned i = 0; write_note(job, i, note); i++)
+		printf("%s\n", note);
+	if (job->choice != CHOSEN_BY_USER && write_note(job, 0, note))
+		printf("To choose the range, specify --from and --to.\n");
 }
 
 static int write_verification(const struct verify_result *verified, struct json_writer *writer)
@@ -237,7 +353,8 @@ static int print_json(const struct job *job, const struct verify_result *verifie
 	json_end_array(&writer);
 	json_integer(&writer, "first_sequence", job->saved.first);
 	json_integer(&writer, "last_sequence", job->saved.last);
-	json_integer(&writer, "receipts", (int64_t)job->receipts);
+	json_integer(&writer, "receipts", (int64_t)job->receipt_count);
+	write_range(job, &writer);
 	int result = write_verification(verified, &writer);
 	json_end_object(&writer);
 	if (!result)
@@ -254,7 +371,8 @@ static void print_text(const struct job *job, const struct verify_result *verifi
 	       (long long)job->saved.last);
 	for (size_t i = 0; i < job->saved.count; i++)
 		printf("  %s\n", job->saved.paths[i]);
-	printf("Compared with %llu receipts.\n", (unsigned long long)job->receipts);
+	printf("Compared with %llu receipts.\n", (unsigned long long)job->receipt_count);
+	print_range(job);
 	for (const struct verify_finding *at = verified->first; at; at = at->next)
 		printf("%s: %s%s%s%s%s\n", verify_severity_text(at->severity), at->path,
 		       *at->path ? ": " : "", at->where, *at->where ? ": " : "", at->what);
@@ -283,6 +401,11 @@ static int run(struct job *job, struct verify_result *ret_verified)
 		error.code = save(job, &error);
 	if (!error.code)
 		error.code = verify(job, ret_verified, &error);
+	if (!error.code) {
+		error.code = check_archive(job, ret_verified, &error);
+		if (error.code)
+			verify_result_free(ret_verified);
+	}
 	return error.code ? command_fail(job->line, &error) : 0;
 }
 
@@ -293,6 +416,9 @@ int command_certify(const struct command_line *line)
 	if (!job)
 		abort();
 	job->line = line;
+	job->receipts = command_option(line, "receipts");
+	if (!job->receipts && access(RECEIPTS_DEFAULT, F_OK) == 0)
+		job->receipts = RECEIPTS_DEFAULT;
 	arena_init(&job->arena, MEMORY_MAX);
 	int exit_code = run(job, &verified);
 	if (exit_code)

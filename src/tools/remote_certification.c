@@ -187,23 +187,47 @@ static int last_of_period(struct api *api, const struct certification_wait *wait
 	return result;
 }
 
+/* Reads the range of a certification. `last` stays 0 if it is by time. */
+static int read_listed_range(const struct json *range, struct certified_range *ret_range,
+                             struct error *error)
+{
+	struct slice from, to;
+	struct certified_range read = {0};
+	bool complete = true;
+	if (json_get_integer(range, "seq_to", &read.last)) {
+		complete = json_get_integer(range, "seq_from", &read.first);
+	} else {
+		read.by_time = true;
+		complete = json_get_text(range, "from", &from) && json_get_text(range, "to", &to) &&
+		           !time_parse(from, "from", &read.from_us, NULL) &&
+		           !time_parse(to, "to", &read.to_us, NULL);
+	}
+	if (!complete)
+		return error_cause(error, ERR_NETWORK, "the answer has a certification without a range");
+	*ret_range = read;
+	return OK;
+}
+
 static int find_in_page(struct api *api, const struct certification_wait *wait,
                         const struct json *data, struct arena *arena,
-                        char ret_id[CERTIFICATION_ID_MAX], int64_t *ret_last, struct error *error)
+                        char ret_id[CERTIFICATION_ID_MAX], struct certified_range *ret_range,
+                        struct error *error)
 {
-	int64_t last;
+	struct certified_range range;
 	int result = OK;
 	for (struct json *at = data ? data->first : NULL; at; at = at->next) {
 		struct certification certification;
 		result = read_certification(NULL, at, &certification, error);
 		if (!result && certification.failed)
 			continue;
-		if (!result && !json_get_integer(json_member(at, "range"), "seq_to", &last))
-			result = last_of_period(api, wait, certification.id, arena, &last, error);
+		if (!result)
+			result = read_listed_range(json_member(at, "range"), &range, error);
+		if (!result && range.by_time)
+			result = last_of_period(api, wait, certification.id, arena, &range.last, error);
 		if (result)
 			return result;
-		if (last > *ret_last) {
-			*ret_last = last;
+		if (range.last > ret_range->last) {
+			*ret_range = range;
 			memcpy(ret_id, certification.id, CERTIFICATION_ID_MAX);
 		}
 	}
@@ -211,14 +235,14 @@ static int find_in_page(struct api *api, const struct certification_wait *wait,
 }
 
 int remote_find_certified(struct api *api, const struct certification_wait *wait,
-                          struct arena *arena, char ret_id[CERTIFICATION_ID_MAX], int64_t *ret_last,
-                          struct error *error)
+                          struct arena *arena, char ret_id[CERTIFICATION_ID_MAX],
+                          struct certified_range *ret_range, struct error *error)
 {
 	ARENA_AUTO struct arena pages;
 	BUF_AUTO struct buf path;
 	char cursor[CURSOR_MAX];
 	int result = OK;
-	*ret_last = 0;
+	*ret_range = (struct certified_range){0};
 	arena_init(&pages, LIST_MEMORY_MAX);
 	buf_init(&path, sizeof cursor * 3 + 64);
 	buf_add_text(&path, "/certifications?limit=100");
@@ -230,7 +254,7 @@ int remote_find_certified(struct api *api, const struct certification_wait *wait
 		             ?: api_send(api, &(struct api_request){.path = path.data}, &pages, &answer,
 		                         error)
 		             ?: find_in_page(api, wait, json_member(answer.json, "data"), arena, ret_id,
-		                             ret_last, error);
+		                             ret_range, error);
 		more = !result && copy_text(answer.json, "next_cursor", cursor, sizeof cursor);
 		buf_clear(&path);
 		buf_add_text(&path, "/certifications?limit=100&cursor=");

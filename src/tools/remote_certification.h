@@ -46,12 +46,13 @@ int remote_wait(struct api *api, const struct certification_wait *wait, const ch
 /* Gets the sequence number of the newest event; 0: the chain is empty. */
 int remote_last_sequence(struct api *api, struct arena *arena, int64_t *ret_last,
                          struct error *error) MUST_CHECK;
-/* Finds the certification that covers the highest sequence number, without those that failed.
- * `ret_last` is 0 if there is none. Waits for a range by time that is still in progress, because
- * its end is not known before. */
+/* Finds the certification that covers the highest sequence number, without those that failed, as
+ * the service lists them. `last` of the range is that number, also of a range by time, and 0 if
+ * there is none. Waits for a range by time that is still in progress, because its end is not known
+ * before. */
 int remote_find_certified(struct api *api, const struct certification_wait *wait,
-                          struct arena *arena, char ret_id[CERTIFICATION_ID_MAX], int64_t *ret_last,
-                          struct error *error) MUST_CHECK;
+                          struct arena *arena, char ret_id[CERTIFICATION_ID_MAX],
+                          struct certified_range *ret_range, struct error *error) MUST_CHECK;
 
 /* What was certified, by the service's own verification, and the files that were saved. */
 struct saved_documents {
@@ -76,6 +77,9 @@ struct receipt_selection {
 	struct certified_range range;
 	bool is_test;
 };
+/* Gets the highest sequence number of the receipts of a channel and mode; 0: there are none. */
+int receipts_find_newest(const char *receipts, const char *channel_id, bool is_test,
+                         int64_t *ret_last, struct error *error) MUST_CHECK;
 int receipts_select(const struct receipt_selection *selection, struct arena *arena,
                     const char *ret_paths[], size_t paths_max, size_t *ret_count,
                     uint64_t *ret_receipts, struct error *error) MUST_CHECK;

@@ -307,6 +307,42 @@ static int take_line(void *context, struct slice line, struct error *error)
 	return result;
 }
 
+struct newest {
+	const struct receipt_selection *selection;
+	struct arena parsing; /* of one line */
+	int64_t last;
+};
+
+static int take_newest(void *context, struct slice line, struct error *error)
+{
+	struct newest *newest = context;
+	struct json *receipt;
+	int64_t sequence;
+	arena_reset(&newest->parsing);
+	if (json_parse(&newest->parsing, line, NULL, &receipt, error))
+		return tool_fail(error, ERR_VALIDATION, "%s has a line that is no receipt.",
+		                 newest->selection->receipts);
+	if (is_selected(newest->selection, receipt) &&
+	    json_get_integer(receipt, "sequence", &sequence) && sequence > newest->last)
+		newest->last = sequence;
+	return OK;
+}
+
+int receipts_find_newest(const char *receipts, const char *channel_id, bool is_test,
+                         int64_t *ret_last, struct error *error)
+{
+	const struct receipt_selection selection = {.receipts = receipts,
+	                                            .channel_id = channel_id,
+	                                            .range = {.first = 1, .last = INT64_MAX},
+	                                            .is_test = is_test};
+	struct newest newest = {.selection = &selection};
+	arena_init(&newest.parsing, 16 * RECEIPT_LINE_MAX);
+	int result = receipt_file_read(receipts, take_newest, &newest, error);
+	arena_free(&newest.parsing);
+	*ret_last = newest.last;
+	return result;
+}
+
 int receipts_select(const struct receipt_selection *selection, struct arena *arena,
                     const char *ret_paths[], size_t paths_max, size_t *ret_count,
                     uint64_t *ret_receipts, struct error *error)

@@ -544,6 +544,25 @@ static void record_run_findings(struct run *run)
 	verify_trust_conclude(run);
 }
 
+/* Returns NULL if there is no memory. */
+static const struct verify_contents *contents_of(struct arena *arena,
+                                                 const struct archive_facts *facts)
+{
+	struct verify_contents *contents = arena_alloc(arena, sizeof *contents);
+	const char *certification_id = arena_text(arena, facts->certification_id);
+	const char *channel_id = arena_text(arena, facts->channel_id);
+	if (!contents || !certification_id || !channel_id)
+		return NULL;
+	*contents = (struct verify_contents){.certification_id = certification_id,
+	                                     .channel_id = channel_id,
+	                                     .is_test = facts->mode == MODE_TEST,
+	                                     .first_sequence = facts->first_sequence,
+	                                     .last_sequence = facts->last_sequence,
+	                                     .requested_from_us = facts->requested_from_us,
+	                                     .requested_to_us = facts->requested_to_us};
+	return contents;
+}
+
 /* Lists the checked files in the result. */
 static int list_files(struct run *run)
 {
@@ -572,6 +591,11 @@ static int list_files(struct run *run)
 		                             .is_signed = input->is_signed,
 		                             .signer = input->signer,
 		                             .signed_at_us = input->signed_at_us};
+		if (input->kind == INPUT_ARCHIVE && input->described) {
+			file->contents = contents_of(&run->result->arena, &input->manifest.facts);
+			if (!file->contents)
+				return ERR_NO_MEMORY;
+		}
 		*end = file;
 		end = &file->next;
 	}

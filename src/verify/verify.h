@@ -114,14 +114,22 @@ enum verify_kind {
 	VERIFY_RECORD,
 	VERIFY_CONTAINER,
 };
+/* What the manifest of an archive states. */
+struct verify_contents {
+	const char *certification_id, *channel_id;
+	bool is_test;
+	int64_t first_sequence, last_sequence;
+	int64_t requested_from_us, requested_to_us; /* TIME_NONE: requested by sequence numbers */
+};
 struct verify_file {
 	const char *path; /* as reported; for a file in a container, preceded by the container's path */
 	enum verify_kind kind;
 	struct sha256 sha256;
-	bool is_listed;       /* for a part: a given archive lists it */
-	bool is_signed;       /* an archive or a report with a valid signature */
-	struct sha256 signer; /* SHA-256 of the signing certificate */
-	int64_t signed_at_us; /* time of its timestamp; TIME_NONE: it has none */
+	bool is_listed;                         /* for a part: a given archive lists it */
+	bool is_signed;                         /* an archive or a report with a valid signature */
+	struct sha256 signer;                   /* SHA-256 of the signing certificate */
+	int64_t signed_at_us;                   /* time of its timestamp; TIME_NONE: it has none */
+	const struct verify_contents *contents; /* of an archive with a readable manifest; else NULL */
 	struct verify_file *next;
 };
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from client import fresh
+from client import ROOT, fresh
 from scripted import say, script  # noqa: F401
 from tools import Tools, receipts_of, tools_of
 
@@ -63,6 +63,35 @@ def test_a_repetition_takes_up_the_last_certification(service, channel, tools):
     new = tools.lines("certify", *trusted(service))[0]
     assert (new["first_sequence"], new["last_sequence"], new["receipts"]) == (3, 3, 1)
     assert len(channel.live.get("/v1/certifications").json["data"]) == 2
+
+
+def test_it_says_what_nothing_local_shows_of_a_range_that_the_service_chose(service, tools):
+    registered(tools)
+    words = ("certify", *trusted(service))
+    whole = tools.lines(*words)[0]["range"]
+    assert whole == {"chosen_by": "service", "established": True, "notes": []}
+    (tools.folder / "receipts.ndjson").rename(tools.folder / "kept")
+    assert tools.lines(*words)[0]["range"]["notes"] == ["Nothing local shows that 2 is the newest event."]
+    registered(tools, 1)
+    rest = tools.lines(*words)[0]
+    before = "Nothing local shows that the events before 3 were certified."
+    assert rest["first_sequence"] == 3
+    assert rest["range"] == {"chosen_by": "service", "established": False, "notes": [before]}
+    said = tools.run(*words).stdout.splitlines()
+    assert "Range: the last certification, because nothing is new, by the service." in said
+    assert before in said and "To choose the range, specify --from and --to." in said
+
+
+def test_a_range_of_the_user_is_established(service, tools):
+    registered(tools)
+    receipts = receipts_of(tools.folder)
+    given = tools.lines("certify", "--from", 2, "--to", 2, *trusted(service))[0]
+    assert given["range"] == {"chosen_by": "user", "established": True, "notes": []}
+    assert "Range: as requested." in tools.run("certify", "--from", 2, "--to", 2, *trusted(service)).stdout
+    period = ("certify", "--since", receipts[0]["received_at"], "--until", receipts[1]["received_at"], *trusted(service))
+    assert tools.lines(*period)[0]["range"]["established"]
+    (tools.folder / "receipts.ndjson").unlink()
+    assert tools.lines(*period)[0]["range"]["notes"] == ["Nothing local shows which events were received in the period."]
 
 
 def test_a_repeated_range_pays_once(start, tmp_path):
@@ -172,6 +201,93 @@ def test_a_certification_of_something_else_is_refused(script, tmp_path, change, 
     script.answers = [ok(CHANNEL), ok(certification(), 202), ok(certification()), ok(certification()), ok(verification)]
     error = Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify", "--from", 1, "--to", 2)
     assert words in error["message"]
+
+
+# A service that chooses what is compared: every one of these answers was once believed.
+
+def listed(first, last):
+    return ok({"data": [{**certification(), "range": {"seq_from": first, "seq_to": last, "from": None, "to": None}}],
+               "has_more": False, "next_cursor": None})
+
+
+def newest(sequence):
+    return ok({"data": [{"sequence": sequence}]})
+
+
+def receipt(folder, sequence, **change):
+    line = {"channel_id": "chn_1", "mode": "live", "sequence": sequence, **change}
+    with open(folder / "receipts.ndjson", "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def test_a_service_that_denies_an_event_of_a_receipt_is_refused(script, tmp_path):  # noqa: F811
+    for sequence, change in ((4, {}), (5, {}), (9, {"mode": "test"}), (9, {"channel_id": "chn_2"})):
+        receipt(tmp_path, sequence, **change)
+    for certified in (4, 3):  # nothing is new, or events to 4 only
+        script.answers = [ok(CHANNEL), listed(1, certified), newest(4)]
+        error = Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify")
+        assert "receipt of the event 5" in error["message"] and "service is 4" in error["message"]
+    assert all(seen.command == "GET" for seen in script.seen), "nothing was requested"
+
+
+def test_a_certification_beyond_the_newest_event_is_refused(script, tmp_path):  # noqa: F811
+    script.answers = [ok(CHANNEL), listed(1, 7), newest(6)]
+    error = Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify")
+    assert "events to 7" in error["message"] and "6 as the newest" in error["message"]
+
+
+def test_the_last_certification_has_to_be_what_the_service_listed(script, tmp_path):  # noqa: F811
+    verification = {"first_sequence": 3, "last_sequence": 3, "mode": "live", "documents": []}
+    script.answers = [ok(CHANNEL), listed(1, 3), newest(3), ok(certification()), ok(certification()), ok(verification)]
+    error = Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify")
+    assert "3 to 3, not of 1 to 3" in error["message"]
+
+
+@pytest.mark.parametrize("range_", [None, {}, {"seq_from": None, "seq_to": 3}, {"from": "yesterday", "to": "today"}])
+def test_a_listed_certification_without_a_range_is_refused(script, tmp_path, range_):  # noqa: F811
+    script.answers = [ok(CHANNEL), ok({"data": [{**certification(), "range": range_}], "next_cursor": None})]
+    error = Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify", expect=2)
+    assert "without a range" in error["cause"]
+
+
+GENUINE = ROOT / "tests/corpus/evidence/base"  # of the events 1 to 3 of this channel
+ITS_CHANNEL = {**CHANNEL, "channel_id": "chn_x3efwrvv13q9jfq1"}
+
+
+def served(script, name, path, channel=None, first=1, last=3, **certified):  # noqa: F811
+    """The answers of a service that has a certification of 1 to 3, by the document of that name."""
+    content = path.read_bytes()
+    documents = [{"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}]
+    url = f"{script.url}/v1/downloads/{name}?mac=x"
+    record = certification(**(certified or {"evidence_url": url}))
+    for report in record["reports"]:
+        report["url"] = url
+    return [ok(channel or ITS_CHANNEL), ok(record, 202), ok(record), ok(record),
+            ok({"first_sequence": first, "last_sequence": last, "mode": "live", "documents": documents}),
+            say(200, content)]
+
+
+ARCHIVE = "CERT-2026-0000001-evidence.zip"
+
+
+def test_the_archive_says_what_was_certified(script, tmp_path):  # noqa: F811
+    tools = Tools(f"{script.url}/v1", "svc_live_x", tmp_path)
+    script.answers = served(script, ARCHIVE, GENUINE / "live.zip")
+    assert tools.lines("certify", "--from", 1, "--to", 3, expect=2)[0]["verification"]["checked"]["events"] == 3
+    script.answers = served(script, ARCHIVE, GENUINE / "live.zip", last=9)
+    assert "1 to 3, not of 1 to 9" in tools.error("certify", "--from", 1, "--to", 9, "--save", "a")["message"]
+    script.answers = served(script, ARCHIVE, GENUINE / "live.zip", channel=CHANNEL)
+    assert "another certification, channel" in tools.error("certify", "--from", 1, "--to", 3, "--save", "b")["message"]
+    script.answers = served(script, ARCHIVE, GENUINE / "live.zip")
+    period = ("--since", "2026-01-01T00:00:00Z", "--until", "2027-01-01T00:00:00Z")
+    assert "another period" in tools.error("certify", *period, "--save", "c")["message"]
+
+
+def test_reports_without_the_archive_are_refused(script, tmp_path):  # noqa: F811
+    name = "CERT-2026-0000001-en.pdf"
+    script.answers = served(script, name, GENUINE / "report-en.pdf", reports=[{"language": "en"}])
+    error = Tools(f"{script.url}/v1", "svc_live_x", tmp_path).error("certify", "--from", 1, "--to", 3)
+    assert "without a readable archive" in error["message"]
 
 
 def test_receipts_of_other_events_alone_are_an_error_when_they_were_named(service, channel, tools, tmp_path):
