@@ -520,14 +520,25 @@ static int list_ready(struct events_batch *batch, struct error *error)
 	return 0;
 }
 
+/* Whether a forced refusal is one of a whole batch: the same refusals are when they are genuine. */
+static bool refuses_batch(int refusal)
+{
+	switch (refusal) {
+	case ERR_RATE_LIMITED:
+	case ERR_UNAVAILABLE:
+	case ERR_SUSPENDED:
+	case ERR_ACCOUNT_DISABLED: return true;
+	default: return false;
+	}
+}
+
 /* Checks what concerns the batch as a whole. Nothing was registered yet. */
 static int take_batch(struct exchange *exchange, struct error *error)
 {
 	struct events_batch *batch = exchange->batch;
 	int result = read_end(exchange, error);
 	charge(exchange);
-	int forced = exchange->forced.refusal;
-	if (!result && (forced == ERR_RATE_LIMITED || forced == ERR_UNAVAILABLE))
+	if (!result && refuses_batch(exchange->forced.refusal))
 		result = guard_forced_error(exchange, error);
 	if (!result)
 		result = list_ready(batch, error);

@@ -265,6 +265,8 @@ def test_forced_scenarios(service):
     assert statuses(client.register_batch(items, scenario="limit_blocked")) == [422, 400, 422]
     client.send_batch(items, scenario="rate_limited").expect(429, "rate_limited")
     client.send_batch(items, scenario="temporarily_unavailable").expect(503, "temporarily_unavailable")
+    client.send_batch(items, scenario="suspended").expect(403, "suspended")
+    client.send_batch(items, scenario="account_disabled").expect(403, "account_disabled")
     client.send_batch(items, scenario="other").expect(400, "validation_error")
     assert statuses(client.register_batch(items, scenario="unpaid")) == [201, 400, 201]
 

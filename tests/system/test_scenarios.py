@@ -62,7 +62,7 @@ def test_an_unknown_scenario_is_refused(shared, scenario):
 
 REFUSALS = {  # of an event, a certification and a reading
     "temporarily_unavailable": (503, 503, 503), "client_ref_conflict": (409, None, None),
-    "limit_blocked": (422, None, None),
+    "suspended": (403, 403, None), "account_disabled": (403, 403, 403), "limit_blocked": (422, None, None),
     "insufficient_balance": (None, 402, None), "certification_slow": (None, None, None),
     "certification_failed": (None, None, None)}
 
