@@ -81,7 +81,8 @@ type ArchiveCheck struct {
 	Code               string
 	Findings, Warnings []Finding
 	Checked            []string
-	NotChecked         []string
+	// NotChecked also names what was not given, which does not change the verdict.
+	NotChecked []string
 	// SignaturesBy is "program": with their origin; "client": only that the keys of the certificates inside made the
 	// signatures and timestamps; or empty: they were not checked.
 	SignaturesBy string
@@ -184,8 +185,10 @@ func (r *checkRun) conclude() *ArchiveCheck {
 	if len(r.options.Parts) > 0 {
 		every = append(every, evidence.Content)
 	}
-	if found.HasReceipts {
+	if r.hasReceipts() {
 		every = append(every, evidence.Receipts)
+	}
+	if found.HasReceipts {
 		result.Receipts = &ReceiptCheck{found.Compared, found.Outside, found.Differing}
 	}
 	for _, one := range every {
@@ -193,6 +196,7 @@ func (r *checkRun) conclude() *ArchiveCheck {
 			result.NotChecked = append(result.NotChecked, one)
 		}
 	}
+	result.NotChecked = append(result.NotChecked, r.notGiven()...)
 	if result.Program != nil {
 		result.SignaturesBy = "program"
 	} else if has(result.Checked, evidence.Signatures) {
@@ -209,6 +213,20 @@ func (r *checkRun) conclude() *ArchiveCheck {
 	return result
 }
 
+func (r *checkRun) hasReceipts() bool { return r.options.Receipts != nil || r.options.Events != nil }
+
+// notGiven names the parts of the evidence that were not given.
+func (r *checkRun) notGiven() []string {
+	var names []string
+	if !r.hasReceipts() {
+		names = append(names, evidence.ReceiptsNotGiven)
+	}
+	if r.found.LacksParts {
+		names = append(names, evidence.ContentNotGiven)
+	}
+	return append(names, evidence.ReportsNotGiven) // none can be: the program checks them
+}
+
 func has(words []string, word string) bool {
 	for _, one := range words {
 		if one == word {
@@ -222,7 +240,7 @@ func has(words []string, word string) bool {
 
 func (r *checkRun) here(ctx context.Context) error {
 	input := evidence.Input{Path: r.path, Parts: r.options.Parts, Signers: r.signers}
-	if r.options.Receipts != nil || r.options.Events != nil {
+	if r.hasReceipts() {
 		input.Receipts = r.eachReceipt
 	}
 	found, err := evidence.Check(ctx, input)

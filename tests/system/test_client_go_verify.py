@@ -29,6 +29,7 @@ CODES = ("valid", "existence_only", "authority_not_established", "signer_not_est
 BY_THE_PROGRAM = ("genuine", "same-authority", "stolen", "chain/other-intermediate", "chain/superfluous", "signer",
                   "authority", "token/another-name", "signature", "document/rounds-12", "document/validation-02")
 ORIGIN = "origin: certificate paths"
+NOT_GIVEN = {"receipts: not given", "content parts: not all given", "reports: not given"}
 
 pytestmark = pytest.mark.sqlite
 
@@ -119,8 +120,10 @@ def compare(client, case, directory):
         yield f"alone it is {alone['Code']}, and {stated} is stated: {case.get('finding')}"
     if not any(one.startswith(ORIGIN) for one in alone["NotChecked"]) or alone["SignaturesBy"] == "program":
         yield "it does not say what was not checked"
-    if both["NotChecked"] and both["Verdict"] == "valid":
+    if both["Verdict"] == "valid" and not set(both["NotChecked"]) <= NOT_GIVEN:
         yield f"it is valid, and not all was checked: {both['NotChecked']}"
+    if ("receipts: not given" in both["NotChecked"]) != (not receipts):
+        yield f"receipts were given or not: {both['NotChecked']}"
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
@@ -140,13 +143,18 @@ def test_the_corpus(batch, client, tmp_path):
 
 def test_it_says_what_was_checked_and_by_whom(client, verdicts, tmp_path):
     check = client.ask(BASE / "live.zip", BINARY, trust=TRUST, at=AT, parts=[str(BASE / "part.zip")])
-    assert check["Verdict"] == check["Code"] == "valid" and not check["NotChecked"] and not check["Findings"]
+    assert check["Verdict"] == check["Code"] == "valid" and not check["Findings"]
+    assert check["NotChecked"] == ["receipts: not given", "reports: not given"]
     assert check["SignaturesBy"] == "program" and check["Program"]["verdict"]["code"] == "valid"
     assert check["Manifest"]["frozen_range"]["first_sequence"] == 1 and check["StampedAt"].startswith("2026-")
     assert check["SignerSHA256"] == check["Program"]["signers"][0]["sha256"]
     alone = client.ask(BASE / "live.zip", trust=TRUST, at=AT)
     assert alone["Verdict"] == "origin_not_established" and not alone["Findings"]
-    assert alone["SignaturesBy"] == "client" and [one.startswith(ORIGIN) for one in alone["NotChecked"]] == [True]
+    none = ["receipts: not given", "content parts: not all given", "reports: not given"]
+    assert alone["SignaturesBy"] == "client"
+    assert alone["NotChecked"][0].startswith(ORIGIN) and alone["NotChecked"][1:] == none
+    kept = client.ask(BASE / "live.zip", receipts=[str(BASE / "receipts.json")])
+    assert kept["NotChecked"][1:] == none[1:]
     with Client(verdicts, PATH=str(tmp_path)) as bare:
         assert bare.ask(BASE / "live.zip", "")["Program"] is None
         assert "not found" in bare.say(BASE / "live.zip", "other")["error"]

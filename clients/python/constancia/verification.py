@@ -17,7 +17,7 @@ import tempfile
 import zlib
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from ._batches import rfc3339
 from ._evidence import cms
@@ -50,6 +50,10 @@ RECEIPTS = "receipts"
 SIGNATURES = "signatures: by the keys of the certificates inside"
 ORIGIN = ("origin: certificate paths to trusted roots, revocation, validity in time, signer lists, and the "
           "rules of signatures")
+# Parts of the evidence that were not given. The clients for other languages use the same words.
+RECEIPTS_NOT_GIVEN = "receipts: not given"
+CONTENT_NOT_GIVEN = "content parts: not all given"
+REPORTS_NOT_GIVEN = "reports: not given"
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class ArchiveCheck:
     findings: List[Finding]
     warnings: List[Finding]
     checked: List[str]
-    not_checked: List[str]
+    not_checked: List[str]  # also what was not given, which does not change the verdict
     signatures_by: Optional[str]  # program: with their origin; cryptography: their values; None: nothing
     manifest: Optional[Mapping[str, Any]] = field(default=None, repr=False)
     signer_sha256: Optional[str] = None  # of the certificate that is named as the signer's
@@ -144,6 +148,8 @@ class Run:
         self._warnings: List[Finding] = []
         self._checked: List[str] = []
         self._unchecked_signature: Optional[str] = None
+        self._has_receipts = False  # some were given
+        self._part_names: Set[str] = set()  # of the archive's content parts that were given
         self._archive: Optional[Archive] = None
         self._is_sound = False  # all of this process's checks went through
         self._sha256: Optional[str] = None  # of what was checked
@@ -156,14 +162,21 @@ class Run:
         every = [STRUCTURE, CHAIN, SIGNATURES, ORIGIN]
         every += [SEGMENTS] if not archive or archive.mode == "live" else []
         every += [CONTENT] if self._parts else []
-        every += [RECEIPTS] if self._receipts else []
+        every += [RECEIPTS] if self._has_receipts else []
         stamped_at = archive.stamped_at if archive else None
         return ArchiveCheck(
             self._code, self._findings, self._warnings[:FINDINGS_MAX], self._checked,
-            [one for one in every if one not in self._checked], by, archive.manifest if archive else None,
+            [one for one in every if one not in self._checked] + self._not_given(), by, archive.manifest if archive else None,
             archive.signed.fingerprint if archive and hasattr(archive, "signed") else None,
             datetime.fromisoformat(stamped_at.replace("Z", "+00:00")) if stamped_at else None,
             self._receipts, self._program)
+
+    def _not_given(self) -> List[str]:
+        found = [] if self._has_receipts else [RECEIPTS_NOT_GIVEN]
+        was_counted = not self._parts or CONTENT in self._checked
+        if self._archive and was_counted and len(self._part_names) < len(self._archive.manifest["content_parts"]):
+            found.append(CONTENT_NOT_GIVEN)
+        return found + [REPORTS_NOT_GIVEN]  # none can be: the program checks them
 
     def _find(self, verdict: str, code: str, what: str, by: str = "client") -> None:
         self._worsen(verdict)
@@ -177,6 +190,7 @@ class Run:
 
     def check(self, receipts: Optional[Receipts], wanted: List[str]) -> None:
         """Checks all that this process can. It ends with the first thing that is not valid."""
+        self._has_receipts = receipts is not None
         with open(self._path, "rb") as source:
             if not is_zip(source):
                 self._find("could_not_check", "file.kind_unknown", f"{self._path.name} is no evidence archive")
@@ -264,7 +278,10 @@ class Run:
 
     def _check_content(self, archive: Archive) -> None:
         for path in self._parts:
-            if check_part(archive, path, digest(path)) is None:
+            name = check_part(archive, path, digest(path))
+            if name is not None:
+                self._part_names.add(name)
+            else:
                 self._find("could_not_check", "client.part_of_another", f"{path.name}: of another certification")
         if self._parts:
             self._checked.append(CONTENT)

@@ -61,6 +61,7 @@ export interface ArchiveCheck {
   signaturesBy?: "program" | "client";
   /** What was checked here, and what by the program. */
   checked: { client: string[]; program: string[] };
+  /** Also what was not given, which does not change the verdict. */
   notChecked: string[];
   /** Undefined where something is wrong. */
   archive?: Certified;
@@ -74,6 +75,10 @@ const HERE = ["the ZIP's shape and CRCs", "the SHA-256 of every file", "genesis 
 const BY_PROGRAM = ["certificates of the signer and the timestamp authorities, up to the trusted ones",
   "revocation", "attributes of signatures and timestamps", "the list of signers in the archive"];
 const PARTS = "content parts";
+// Parts of the evidence that were not given. The clients for other languages use the same words.
+const RECEIPTS_NOT_GIVEN = "receipts: not given";
+const CONTENT_NOT_GIVEN = "content parts: not all given";
+const REPORTS_NOT_GIVEN = "reports: not given"; // none can be: the program checks them
 const ORDER: VerdictCode[] = ["not_valid", "could_not_check", "signer_not_established",
   "authority_not_established", "existence_only"];
 const FINDINGS_MAX = 1000;
@@ -126,8 +131,9 @@ function concluded(findings: Findings, program: Told, receipts: Receipts, option
     code, findings: findings.serious, warnings: findings.warnings,
     signaturesBy: program.checked.length ? "program" : certified && "client",
     checked: { client: certified ? here : [], program: program.checked },
-    notChecked: [...certified ? [] : here, ...isWhole ? [] : [PARTS],
-                 ...program.checked.length ? [] : BY_PROGRAM],
+    notChecked: [...certified ? [] : here, ...program.checked.length ? [] : BY_PROGRAM,
+                 ...options.receipts ? [] : [RECEIPTS_NOT_GIVEN], ...isWhole ? [] : [CONTENT_NOT_GIVEN],
+                 REPORTS_NOT_GIVEN],
     archive: certified, receipts: receipts.counts,
   };
 }

@@ -153,7 +153,7 @@ test("the program's word counts, where it fits", async () => {
                                             signer: ["ab", "cd"] });
   assert.deepEqual([check.verdict, check.code, check.findings], ["valid", "valid", []]);
   assert.equal(check.signaturesBy, "program");
-  assert.deepEqual(check.notChecked, []);
+  assert.deepEqual(check.notChecked, ["receipts: not given", "reports: not given"]);
   assert.deepEqual(check.warnings, []);
   assert.deepEqual(await good.words(), [
     "verify", LIVE, base("part.zip"), "--json", "--config", "", "--trust", join(process.cwd(), "roots.pem"),
@@ -161,7 +161,9 @@ test("the program's word counts, where it fits", async () => {
   const held = await program(0, answer("valid"), 'cp "$2" $0.zip; cp "$7" $0.pem');
   const of = await verifyArchive(bytes, { program: held.path, trust });
   assert.equal(of.verdict, "valid");
-  assert.ok(of.notChecked.includes("content parts"));
+  assert.deepEqual(of.notChecked, ["receipts: not given", "content parts: not all given", "reports: not given"]);
+  const kept = await verifyArchive(LIVE, { program: held.path, trust, receipts });
+  assert.deepEqual(kept.notChecked, ["content parts: not all given", "reports: not given"]);
   assert.ok(of.warnings.some((one) => one.code === "part.not_given"));
   assert.deepEqual(await readFile(`${held.path}.zip`), bytes);
   assert.equal(await readFile(`${held.path}.pem`, "utf8"), trust);

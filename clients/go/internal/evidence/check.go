@@ -21,6 +21,10 @@ const (
 	Signatures = "signatures: by the keys of the certificates inside"
 	Origin     = "origin: certificate paths to trusted roots, revocation, validity in time, signer lists, and the " +
 		"rules of signatures"
+	// Parts of the evidence that were not given. The clients for other languages use the same words.
+	ReceiptsNotGiven = "receipts: not given"
+	ContentNotGiven  = "content parts: not all given"
+	ReportsNotGiven  = "reports: not given"
 )
 
 const findingsMax = 100
@@ -49,6 +53,7 @@ type Result struct {
 	Signer      string // SHA-256 of the certificate that is named as the signer's
 	StampedAt   string // of the signature's timestamp; empty: there is none
 	HasReceipts bool
+	LacksParts  bool // content parts that the archive lists were not given
 	Compared    int
 	Outside     int
 	Differing   int
@@ -204,14 +209,18 @@ func (r *run) conclude(compare *differences) {
 }
 
 func (r *run) checkContent(archive *archive) {
+	given := map[string]bool{}
 	for _, path := range r.input.Parts {
-		if !archive.checkPart(path) {
+		if name := archive.checkPart(path); name != "" {
+			given[name] = true
+		} else {
 			r.find("could_not_check", "client.part_of_another", filepath.Base(path)+": of another certification")
 		}
 	}
 	if len(r.input.Parts) > 0 {
 		r.done(Content)
 	}
+	r.result.LacksParts = len(given) < len(list(archive.manifest, "content_parts"))
 }
 
 func digestOf(file io.ReaderAt, size int64) string {

@@ -17,19 +17,20 @@ var (
 	itemForm = members{"entry": isText, "event_id": isText, "hash": isHash, "sequence": isPositive}
 )
 
-// checkPart checks a content part of the archive. It returns false where the manifest does not list it.
-func (a *archive) checkPart(path string) bool {
+// checkPart checks a content part of the archive. It returns its name, or nothing where the manifest does not
+// list it.
+func (a *archive) checkPart(path string) string {
 	file, size := open(path)
 	defer file.Close()
 	digest := digestOf(file, size)
 	for number, one := range list(a.manifest, "content_parts") {
 		if part := one.(object); text(part, "sha256") == digest {
 			a.checkListedPart(file, size, number+1, part)
-			return true
+			return text(part, "name")
 		}
 	}
 	a.checkOtherPart(file, size, filepath.Base(path))
-	return false
+	return ""
 }
 
 func (a *archive) checkListedPart(file io.ReaderAt, size int64, number int, part object) {

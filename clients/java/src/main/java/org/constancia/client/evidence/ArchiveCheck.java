@@ -12,7 +12,7 @@ import com.fasterxml.jackson.databind.JsonNode;
  * @param findings what keeps the archive from being valid
  * @param warnings what does not
  * @param checked what was checked
- * @param notChecked what was not
+ * @param notChecked what was not, and what was not given, which does not change the verdict
  * @param signaturesBy {@code program}: signatures and their origin; {@code client}: only that the keys of the
  *     certificates inside made them; null: they were not checked
  * @param manifest of the archive; null if it has none

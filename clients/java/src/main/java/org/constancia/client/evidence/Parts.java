@@ -25,19 +25,19 @@ final class Parts {
     private Parts() {
     }
 
-    /** Checks a content part of the archive. Returns false where it is one of another certification. */
-    static boolean check(Archive archive, Path path, String sha256) throws IOException {
+    /** Checks a content part of the archive. Returns its name, or null where it is one of another certification. */
+    static String check(Archive archive, Path path, String sha256) throws IOException {
         try (FileChannel file = FileChannel.open(path)) {
             int number = 0;
             for (JsonNode part : archive.manifest.get("content_parts")) {
                 number++;
                 if (part.get("sha256").textValue().equals(sha256)) {
                     checkListed(archive, file, part, number);
-                    return true;
+                    return part.get("name").textValue();
                 }
             }
             checkOther(archive, file, path.getFileName().toString());
-            return false;
+            return null;
         }
     }
 

@@ -7,7 +7,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
@@ -32,6 +34,10 @@ final class Run {
     private static final String SIGNATURES = "signatures: by the keys of the certificates inside";
     private static final String ORIGIN = "origin: certificate paths to trusted roots, revocation, validity in time,"
         + " signer lists, and the rules of signatures";
+    // Parts of the evidence that were not given. The clients for other languages use the same words.
+    private static final String RECEIPTS_NOT_GIVEN = "receipts: not given";
+    private static final String CONTENT_NOT_GIVEN = "content parts: not all given";
+    private static final String REPORTS_NOT_GIVEN = "reports: not given";
 
     private final Path path;
     private final List<Path> parts;
@@ -41,6 +47,8 @@ final class Run {
     private final List<String> checked = new ArrayList<>();
     private String code = "signer_not_established";
     private boolean hasUncheckedSignature;
+    private boolean hasReceipts; // some were given
+    private final Set<String> partNames = new HashSet<>(); // of the archive's content parts that were given
     private Archive archive;
     private boolean isSound; // all of this process's checks passed
     private String sha256; // of what was checked
@@ -59,9 +67,10 @@ final class Run {
             open.add(SEGMENTS);
         if (!parts.isEmpty())
             open.add(CONTENT);
-        if (receipts != null)
+        if (hasReceipts)
             open.add(RECEIPTS);
         open.removeAll(checked);
+        open.addAll(notGiven());
         String by = program != null ? "program" : checked.contains(SIGNATURES) ? "client" : null;
         boolean isSigned = archive != null && archive.signed != null;
         boolean isStamped = archive != null && archive.stampedAt != null;
@@ -69,6 +78,17 @@ final class Run {
             List.copyOf(open), by, archive == null ? null : archive.manifest,
             isSigned ? archive.signed.fingerprint() : null,
             isStamped ? Forms.timeOf(archive.stampedAt).atOffset(ZoneOffset.UTC) : null, receipts, program);
+    }
+
+    private List<String> notGiven() {
+        List<String> names = new ArrayList<>();
+        if (!hasReceipts)
+            names.add(RECEIPTS_NOT_GIVEN);
+        boolean wasCounted = parts.isEmpty() || checked.contains(CONTENT);
+        if (archive != null && wasCounted && partNames.size() < archive.manifest.get("content_parts").size())
+            names.add(CONTENT_NOT_GIVEN);
+        names.add(REPORTS_NOT_GIVEN); // none can be: the program checks them
+        return names;
     }
 
     private void find(String verdict, String name, String what, String by) {
@@ -108,6 +128,7 @@ final class Run {
      * Checks all that this process can. It ends with the first thing that is not valid. given: null without receipts.
      */
     void check(List<Archives.Given> given) throws IOException {
+        hasReceipts = given != null;
         String name = path.getFileName().toString();
         try (FileChannel file = FileChannel.open(path)) {
             if (!Zip.isZip(file)) {
@@ -142,7 +163,10 @@ final class Run {
             "it is not one of those that may have signed");
         checkEvents(given);
         for (Path part : parts) {
-            if (!Parts.check(archive, part, Digests.of(part))) {
+            String listed = Parts.check(archive, part, Digests.of(part));
+            if (listed != null) {
+                partNames.add(listed);
+            } else {
                 find(UNCHECKED, "client.part_of_another", part.getFileName() + ": of another certification", "client");
             }
         }
