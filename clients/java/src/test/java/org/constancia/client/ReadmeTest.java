@@ -3,10 +3,19 @@ package org.constancia.client;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.BufferedReader;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
 import java.util.UUID;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -14,6 +23,7 @@ import java.util.regex.Pattern;
 import javax.tools.ToolProvider;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.ThrowingConsumer;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The examples of README.md and docs/examples/orders, as programs against the service of {@link ServiceTest}. */
@@ -32,6 +42,8 @@ class ReadmeTest {
         List<String> first = null;
         while (block.find()) {
             List<String> lines = block.group(1).lines().toList();
+            if (block.group(1).contains("class Receiver"))
+                continue; // a program of its own
             first = first == null ? lines : first;
             for (String line : lines) {
                 if (line.startsWith("import "))
@@ -70,6 +82,70 @@ class ReadmeTest {
         int status = process.start().waitFor();
         assertEquals(0, status, Files.readString(output));
         return Files.readString(output);
+    }
+
+    private static int post(String address, Map<String, String> headers, byte[] body) throws Exception {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(address))
+            .POST(HttpRequest.BodyPublishers.ofByteArray(body));
+        headers.forEach(request::header);
+        return HttpClient.newHttpClient().send(request.build(), HttpResponse.BodyHandlers.discarding()).statusCode();
+    }
+
+    /** Starts the receiver and posts what a test chooses: `each` gets its address. */
+    private List<String> received(Path file, ThrowingConsumer<String> each) throws Throwable {
+        Path java = Path.of(System.getProperty("java.home"), "bin", "java");
+        ProcessBuilder command = new ProcessBuilder(java.toString(), "-cp", CLASSES + ":" + folder, "Receiver", "0",
+            file.toString()).redirectError(ProcessBuilder.Redirect.INHERIT);
+        command.environment().put("WEBHOOK_SECRET", "whsec_example");
+        Process process = command.start();
+        try (BufferedReader output = process.inputReader()) {
+            String listening = output.readLine();
+            assertTrue(listening.startsWith("listening on port "), listening);
+            each.accept("http://127.0.0.1:" + listening.substring("listening on port ".length()) + "/hook");
+            process.toHandle().destroy(); // unlike Process.destroy, leaves its output open
+            return output.lines().toList();
+        } finally {
+            process.destroyForcibly();
+        }
+    }
+
+    @Test
+    void theReceiverProcessesANoticeOnceAlsoAfterARestart() throws Throwable {
+        Matcher block = Pattern.compile("```java\n([^`]*class Receiver .*?)```", Pattern.DOTALL)
+            .matcher(Files.readString(Path.of("README.md")));
+        assertTrue(block.find());
+        compile(Files.writeString(folder.resolve("Receiver.java"), block.group(1)));
+        Path file = folder.resolve("processed");
+        Webhooks webhooks = Webhooks.of("whsec_example");
+        Webhooks.Signed low = webhooks.signNotice("balance.low", Map.of("threshold", 10, "balance", 3));
+        Webhooks.Signed other = webhooks.signNotice("later.type", Map.of());
+        Webhooks.Signed forged = Webhooks.of("whsec_other").signNotice("balance.low", Map.of("balance", 0));
+        assertEquals(List.of("balance 3", "later.type"), received(file, address -> {
+            assertEquals(204, post(address, low.headers(), low.body()));
+            assertEquals(204, post(address, low.headers(), low.body()));
+            assertEquals(400, post(address, forged.headers(), forged.body()));
+            assertEquals(400, post(address, Map.of(), low.body()));
+            assertEquals(413, post(address, low.headers(), new byte[65_537]));
+            assertEquals(204, post(address, other.headers(), other.body()));
+        }));
+        assertEquals(2, Files.readAllLines(file).size());
+        assertEquals(List.of(), received(file, address ->
+            assertEquals(204, post(address, low.headers(), low.body()))));
+    }
+
+    @Test
+    void theTableOfModelsHasAllGetters() throws Exception {
+        Matcher row = Pattern.compile("(?m)^\\| `(\\w+)` \\| .* \\| (`get.*) \\|$")
+            .matcher(Files.readString(Path.of("README.md")));
+        int rows = 0;
+        for (; row.find(); rows++) {
+            TreeSet<String> getters = new TreeSet<>();
+            for (Method method : Class.forName("org.constancia.client.model." + row.group(1)).getDeclaredMethods())
+                if (method.getName().startsWith("get") && Modifier.isPublic(method.getModifiers()))
+                    getters.add("`" + method.getName() + "`");
+            assertEquals(getters, new TreeSet<>(List.of(row.group(2).split(", "))), row.group(1));
+        }
+        assertEquals(9, rows);
     }
 
     @Test
