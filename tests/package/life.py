@@ -336,7 +336,7 @@ def judge_tools(root, package):
     verdict(code != 0 and "NOT" in words, "the verifier works", words)
     for name in ("share/man/man1/constancia.1.gz", "share/bash-completion/completions/constancia.bash",
                  "share/fish/vendor_completions.d/constancia.fish", "share/zsh/vendor-completions/_constancia",
-                 "share/doc/constancia-tools/copyright"):
+                 "share/doc/constancia-tools/copyright", "share/doc/constancia-tools/constancia-tools.cdx.json"):
         verdict(root.path(f"/usr/{name}").exists(), f"/usr/{name} is there")
     verdict(not root.path("/etc/constancia").exists() and not root.path("/usr/libexec/constancia").exists(),
             "and nothing of the service")
