@@ -18,6 +18,8 @@ import threading
 
 import pytest
 
+from program import BINARY
+
 pytestmark = pytest.mark.sqlite
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMITTED = 1700000000  # the time of the commit
@@ -364,6 +366,18 @@ def test_an_image_consists_of_its_packages(tmp_path):
     assert bill["metadata"]["component"]["type"] == "container"
     oci_archive(tmp_path / "empty.tar", layer(etc__passwd="root"))
     assert "no Debian packages" in run(*words[:-1], tmp_path / "empty.tar", code=1)
+
+
+def test_the_tools_consist_of_less_than_the_service():
+    build = pathlib.Path(BINARY).resolve().parent
+    words = ROOT / "scripts/sbom", "--version", "1.0", "--name"
+    programs = build / "loaded-tools.so", build / "constancia-tools"
+    bill = json.loads(run(*words, "constancia-tools", *programs))
+    assert bill["metadata"]["component"]["purl"] == "pkg:deb/constancia/constancia-tools@1.0"
+    names = {each["name"].removesuffix("t64") for each in bill["components"]}
+    assert {"libcurl4", "libssl3", "ca-certificates"} <= names
+    assert not {"libpq5", "libsqlite3-0", "fonts-noto-core"} & names
+    assert "one of constancia, constancia-tools" in run(*words, "constancia-tool", *programs, code=2)
 
 
 # ---- the tree for apt ----
