@@ -357,7 +357,10 @@ const struct admin_operation admin_event_operations[] = {
                      .least = 1,
                      .most = TRY_CONTENT_MAX,
                      .help = "the declared object; on a hash_only channel, the text to hash"},
-                    ADMIN_FLAG_CHOICE("scenario", false, "unpaid|unpaid_limit|rate_limited",
+                    ADMIN_FLAG_CHOICE("scenario", false,
+                                      "unpaid|unpaid_limit|rate_limited|temporarily_unavailable|"
+                                      "suspended|account_disabled|client_ref_conflict|"
+                                      "limit_blocked",
                                       "test scenario that forces a refusal"),
                     ADMIN_FLAG_CHOICE("language", false, "en|es",
                                       "language of error messages (en by default)")},

@@ -25,7 +25,8 @@ struct attempt {
 	bool answered, abandoned;
 	struct arena arena;
 	struct buf body, canonical;
-	char original_id[ID_SIZE]; /* of a refusal that a scenario forces */
+	bool forced;               /* a scenario forces the refusal */
+	char original_id[ID_SIZE]; /* of such a refusal */
 };
 
 static struct attempt *attempt_make(void)
@@ -149,7 +150,8 @@ static int check(struct service *service, const struct event_try *tried,
 		result = scenario_read(tried->scenario, SCENARIO_EVENT, header, &forced, error);
 	if (!result)
 		result = declare(tried, key->modality, attempt, &declaration, error);
-	if (!result && forced.refusal)
+	attempt->forced = !result && forced.refusal;
+	if (attempt->forced)
 		result = scenario_refuse(&forced, key->channel_id, attempt->original_id, error);
 	bool holds = key->modality == MODALITY_CONTENT;
 	attempt->pending = (struct pending_registration){
@@ -171,6 +173,7 @@ static int check(struct service *service, const struct event_try *tried,
 
 struct refusal {
 	int code;
+	bool forced; /* by a scenario: no failure of the service */
 	struct error why;
 	char original_id[ID_SIZE]; /* event with the same client_ref; empty: none */
 };
@@ -184,9 +187,10 @@ static void answer_refusal(const struct service *service, const struct event_try
 	ret->retry_after_seconds = error_retry_after(refusal->code, &refusal->why);
 	if (ret->status >= 500) {
 		incident_id_make(incident_id);
-		log_error("test_event_failed", "incident_id", incident_id, "code",
-		          error_code_text(refusal->code), "cause",
-		          error_reason(&refusal->why, refusal->code));
+		if (!refusal->forced)
+			log_error("test_event_failed", "incident_id", incident_id, "code",
+			          error_code_text(refusal->code), "cause",
+			          error_reason(&refusal->why, refusal->code));
 	}
 	struct error_answer said = {
 		.code = refusal->code,
@@ -228,6 +232,7 @@ int event_try(struct service *service, const struct event_try *tried, struct eve
 	*ret = (struct event_tried){.modality = key.modality};
 	memcpy(ret->channel_id, key.channel_id, ID_SIZE);
 	refusal.code = check(service, tried, &key, attempt, &refusal.why);
+	refusal.forced = attempt->forced;
 	if (!refusal.code)
 		refusal.code = register_submit(service, &attempt->pending, &refusal.why);
 	if (!refusal.code && await(attempt)) {

@@ -90,6 +90,9 @@ REFUSALS = [
     ('{"a":9007199254740993}', {}), ('{"a":' * 1000 + "1" + "}" * 1000, {}), ('{"a":"\\u0000', {}),
     ('{},"occurred_at":"2026-01-01T00:00:00Z"', {}), ('{}}', {}), ("{}", {"client_ref": "x" * 256}),
     ("{}", {"client_ref": "a\tb"}), ("{}", {"scenario": "unpaid_limit"}), ("{}", {"scenario": "rate_limited"}),
+    ("{}", {"scenario": "temporarily_unavailable"}), ("{}", {"scenario": "suspended"}),
+    ("{}", {"scenario": "account_disabled"}), ("{}", {"scenario": "client_ref_conflict"}),
+    ("{}", {"scenario": "limit_blocked"}),
 ]
 
 
