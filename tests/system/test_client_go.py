@@ -163,7 +163,7 @@ def test_the_programs_of_the_readme_work_when_pasted(start, built, tmp_path):
                               timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
-    assert run(program_of(built, tmp_path / "walk", "walk", first, REPLACE)) == "valid 2 [] []\n"
+    assert run(program_of(built, tmp_path / "walk", "walk", first, REPLACE)) == "valid 2 [] [reports: not given]\n"
     assert list((tmp_path / "certification").glob("*.pdf"))
     body = "\n".join(others) + """
 func main() {
