@@ -21,8 +21,10 @@ def before_load_schema(context, schema):
     if LIVE:  # "Ignored with a live key": whatever value it has
         header = schema["components"]["parameters"]["TestScenario"]
         header["schema"] = {"type": "string"}
-    else:  # a 503 that is asked for is no failure of the service
-        schema["components"]["parameters"]["TestScenario"]["schema"]["enum"].remove("temporarily_unavailable")
+    else:  # a refusal that is asked for says nothing about the request or the service
+        scenarios = schema["components"]["parameters"]["TestScenario"]["schema"]
+        forced = ("temporarily_unavailable", "suspended", "account_disabled")
+        scenarios["enum"] = [one for one in scenarios["enum"] if one not in forced]
     declaration = schema["components"]["schemas"]["EventDeclaration"]
     declared = "EventPayload" if MODALITY == "content" else "EventHash"
     declaration["oneOf"] = [{"$ref": f"#/components/schemas/{declared}"}]
