@@ -72,6 +72,14 @@ static bool is_due(struct validation_log_state *logged, struct slice path)
 	return true;
 }
 
+/* A known revocation counts, also one within the second that the check looks back. */
+static void count_revocations(struct revocation_verdict *verdicts, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (verdicts[i].revoked_us != TIME_NONE)
+			verdicts[i].outcome = REVOCATION_REVOKED;
+}
+
 static void check_path(struct validation_log_state *logged, struct service *service, size_t index,
                        const char *of, struct slice path)
 {
@@ -87,6 +95,7 @@ static void check_path(struct validation_log_state *logged, struct service *serv
 	int result = revocation_fetch(service->revocation, path, &at, &set, verdicts, &count, &error);
 
 	if (!result) {
+		count_revocations(verdicts, count);
 		atomic_store(state, state_of(revocation_find_insufficient(verdicts, count)));
 		log_path_level(&logged->said, of, verdicts, count);
 	} else {
