@@ -79,4 +79,6 @@ def operators(directory, pki, signer, **more):
 
 
 def check(service):
-    return run("config", "check", *service.chosen())
+    """The ports that a service has by default may be taken on this machine."""
+    return run("config", "check", f"--set=service.listen=127.0.0.1:{service.port}", "--set=service.admin_listen=",
+               *service.chosen())
