@@ -72,7 +72,7 @@ static bool is_due(struct validation_log_state *logged, struct slice path)
 	return true;
 }
 
-/* A known revocation counts, also one within the second that the check looks back. */
+/* Counts every known revocation, also one in the second by which the check looks back. */
 static void count_revocations(struct revocation_verdict *verdicts, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

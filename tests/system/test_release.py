@@ -444,7 +444,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
     def send_head(self):
-        """An index that is written again within the same second has the same time, and is another one."""
+        """Two indexes that are written within one second have the same time: the second one must be sent, too."""
         del self.headers["If-Modified-Since"]
         return super().send_head()
 
