@@ -8,6 +8,7 @@
 #include "seal/segment.h"
 #include "store/nodes/store_state.h"
 #include "store/nodes/unverified_clock.h"
+#include "tlog/entry.h"
 
 #define BLOCK_MEMORY_MAX ((size_t)16 << 20)
 #define AHEAD_LOG_INTERVAL_US (60 * US_PER_SECOND)
@@ -136,6 +137,20 @@ static int read_leaves(struct staging *staging, const struct segment_record *seg
 	return result;
 }
 
+/* Finds what stands for the chain in the log. */
+static int find_tag(struct staging *staging, const struct unsealed_chain *chain,
+                    struct sha256 *ret_tag)
+{
+	struct sha256 genesis_hash = chain->genesis_hash;
+	int result = is_audit_chain(chain->chain)
+	                 ? store_read_audit_genesis(staging->sealing->service->store, chain->account,
+	                                            chain->chain, &genesis_hash, staging->error)
+	                 : OK;
+	if (!result)
+		*ret_tag = tlog_tag(&genesis_hash);
+	return result;
+}
+
 /* Adds the next segment of a chain and advances the chain as if it were sealed. */
 static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 {
@@ -155,10 +170,12 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 	make_segment_id(chain, segment->segment_id);
 	/* The previous event, the events, and room for the digest of the document. */
 	struct sha256 *leaves = staging->sealing->leaves;
-	struct sha256 before, last;
-	int result = read_leaves(staging, segment, leaves, &before, &last);
+	struct sha256 before;
+	int result = find_tag(staging, chain, &segment->tag);
 	if (!result)
-		result = write_document(staging, chain, segment, &before, &last);
+		result = read_leaves(staging, segment, leaves, &before, &segment->chain_hash_last);
+	if (!result)
+		result = write_document(staging, chain, segment, &before, &segment->chain_hash_last);
 	if (result)
 		return result;
 	leaves[count + 1] = segment->seal_hash;

@@ -3,21 +3,40 @@
 
 #include "store/events/staged_round.h"
 #include "store/notices/subscribers.h"
+#include "store/tlog/append.h"
 
 /* ---- a round ---- */
 
+/* The log after the round. */
+struct log_after {
+	bool is_open; /* false: the log has not begun */
+	uint64_t size;
+	struct sha256 root;
+};
+
+static int find_log_after(struct db_connection *connection, const struct round_record *round,
+                          int64_t blocks, struct log_after *ret, struct error *error)
+{
+	struct log_position position;
+	int result = log_find_position(connection, round->round, blocks, &position, error);
+	*ret = (struct log_after){.is_open = position.is_open, .size = position.size};
+	return result || !position.is_open ? result
+	                                   : log_root(connection, position.size, &ret->root, error);
+}
+
 static int insert_round(struct db_connection *connection, const struct round_record *round,
-                        struct error *error)
+                        const struct log_after *log, struct error *error)
 {
 	struct db_query *query = db_query(
 		connection,
 		"INSERT INTO seal_rounds (round, root, authority, kind, sealed_at, obtained_at, request,"
-		" response_head, token, token_hash, blocks)"
-		" SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11"
+		" response_head, token, token_hash, blocks, log_size, log_root)"
+		" SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13"
 		" WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
 	db_bind(query, round->round, &round->root, round->authority, round->kind, round->sealed_at_us,
 	        round->obtained_at_us, db_bytes(round->request), db_bytes(round->response_head),
-	        db_bytes(round->token), &round->token_hash, db_bytes(round->blocks));
+	        db_bytes(round->token), &round->token_hash, db_bytes(round->blocks),
+	        db_value_if(log->is_open, (int64_t)log->size), log->is_open ? &log->root : NULL);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
@@ -43,10 +62,12 @@ int store_write_round(struct store *store, const struct round_record *round, str
 	if (blocks < 1 || round->blocks.size % SHA256_SIZE)
 		return error_cause(error, ERR_USAGE, "the block roots of a round are not a list of hashes");
 	assert(round->round >= 1 && round->token.size > 0);
+	struct log_after log;
 	struct db_connection *connection = begin_write(store, &error);
 	int result = take_staged(connection, round->round, blocks, round->round + 1, 0, error)
 		?: check_staged_changes(connection, round, error)
-		?: insert_round(connection, round, error);
+		?: find_log_after(connection, round, blocks, &log, error)
+		?: insert_round(connection, round, &log, error);
 	if (!result && round->second)
 		result = insert_second(connection, round->round, round->second, error);
 	if (!result)

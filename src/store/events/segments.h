@@ -26,6 +26,7 @@ struct unsealed_chain {
 	int64_t sealed_sequence; /* in segments, including staged ones; less than last_sequence */
 	int64_t sealed_segment;  /* number of the last segment; 0: none */
 	struct sha256 seal_hash; /* digest of its seal document */
+	struct sha256 genesis_hash; /* not set for audit records */
 };
 /* Lists at most `limit` unsealed chains in order of account and chain, after the given pair. Reads
  * only unsealed chains. */
@@ -44,6 +45,9 @@ int store_list_unsealed_audit_records(struct store *store, int64_t after_account
 int store_read_audit_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
                             int64_t last, struct sha256 *ret_hashes, struct sha256 *ret_before,
                             struct sha256 *ret_last, struct error *error) MUST_CHECK;
+/* Reads the chain hash of the first audit record of a chain, in place of a genesis hash. */
+int store_read_audit_genesis(struct store *store, int64_t account, int64_t chain,
+                             struct sha256 *ret_hash, struct error *error) MUST_CHECK;
 
 /* Lists the chains that a certification waits for and that are not staged far enough, in the same
  * form. */
@@ -111,8 +115,10 @@ struct segment_record {
 	int64_t last_sequence;
 	int64_t round;
 	struct sha256 root;
-	/* Input only: the digest of the document, and of the previous one (number > 1). */
+	/* Input only: the digest of the document, and of the previous one (number > 1); for the log the
+	 * chain's tag and the chain hash of the last event. */
 	struct sha256 seal_hash, previous_seal_hash;
+	struct sha256 tag, chain_hash_last;
 	struct slice document; /* the seal document, canonical */
 	struct slice nodes;    /* of its tree, see seal/segment.h */
 	/* Output only: block * ROUND_BLOCK_SEGMENTS_MAX + position in the block; or SEGMENT_HAS_PATH
@@ -124,8 +130,8 @@ struct segment_record {
  * exist. Returns ERR_CORRUPT when written rounds are missing. */
 int store_get_staged_round(struct store *store, struct staged_round *ret, struct error *error)
 	MUST_CHECK;
-/* Stages one more block of 1 to ROUND_BLOCK_SEGMENTS_MAX segments and advances the marks of their
- * chains, in one durable transaction. Segments of one chain are in order. Returns ERR_REFUSED when
+/* Stages one more block of 1 to ROUND_BLOCK_SEGMENTS_MAX segments, advances the marks of their
+ * chains and appends their entries to the log, in one durable transaction. Segments of one chain are in order. Returns ERR_REFUSED when
  * another sealer was faster: the block is not the next one of the next round, or a segment does not
  * continue its chain from the segment that it names. On error nothing is written, and *ret_failed
  * is the index of the segment that failed; `count`: no segment in particular. */
@@ -140,7 +146,8 @@ int store_unstage_block(struct store *store, int64_t round, int64_t number, stru
  * block does not exist. */
 int store_read_block(struct store *store, int64_t round, int64_t number, struct arena *arena,
                      struct slice *ret_roots, int64_t *ret_events, struct error *error) MUST_CHECK;
-/* Writes the round, which seals the staged segments, and the notices about it, durably. Returns
+/* Writes the round, which seals the staged segments and publishes their entries in the log, and the
+ * notices about it, durably. Returns
  * ERR_REFUSED when it is not the next round or the staged blocks were changed. */
 int store_write_round(struct store *store, const struct round_record *round, struct error *error)
 	MUST_CHECK;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "store/events/staged_round.h"
+#include "store/tlog/append.h"
 
 /* ---- a block ---- */
 
@@ -109,24 +110,63 @@ int check_staged_changes(struct db_connection *connection, const struct round_re
 	return result;
 }
 
-static int insert_block(struct db_connection *connection, const struct round_block *block,
-                        const struct segment_record *segments, size_t count, struct error *error)
-{
+/* What the segments of a block add to the rounds and to the log. */
+struct block_rows {
 	struct sha256 roots[ROUND_BLOCK_SEGMENTS_MAX];
-	for (size_t i = 0; i < count; i++)
-		roots[i] = segments[i].root;
+	uint8_t entries[ROUND_BLOCK_SEGMENTS_MAX][TLOG_ENTRY_PACKED_SIZE];
+	struct sha256 leaves[ROUND_BLOCK_SEGMENTS_MAX]; /* of the entries */
+};
+
+static struct block_rows *make_rows(const struct segment_record *segments, size_t count)
+{
+	BUF_AUTO struct buf scratch;
+	buf_init(&scratch, TLOG_ENTRY_MAX);
+	struct block_rows *rows = malloc(sizeof *rows);
+	for (size_t i = 0; rows && i < count; i++) {
+		const struct tlog_entry entry = {segments[i].tag, segments[i].first_sequence,
+		                                 segments[i].last_sequence, segments[i].chain_hash_last,
+		                                 segments[i].seal_hash};
+		rows->roots[i] = segments[i].root;
+		tlog_entry_pack(&entry, rows->entries[i]);
+		if (tlog_entry_leaf(&entry, &scratch, &rows->leaves[i])) {
+			free(rows);
+			rows = NULL;
+		}
+	}
+	return rows;
+}
+
+static int insert_block(struct db_connection *connection, const struct round_block *block,
+                        const struct block_rows *rows, size_t count,
+                        const struct log_position *position, struct error *error)
+{
 	struct db_query *query = db_query(
-		connection, "INSERT INTO round_blocks (round, block, roots, events, latest_received_at)"
-					" SELECT $1, $2, $3, $4, $5"
+		connection, "INSERT INTO round_blocks (round, block, roots, events, latest_received_at,"
+					" log_first, log_entries) SELECT $1, $2, $3, $4, $5, $6, $7"
 					" WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
 	db_bind(query, block->round, block->number);
-	db_bind_blob(query, roots, count * sizeof *roots);
-	db_bind(query, block->events, block->latest_received_at_us);
+	db_bind_blob(query, rows->roots, count * sizeof *rows->roots);
+	db_bind(query, block->events, block->latest_received_at_us,
+	        db_value_if(position->is_open, (int64_t)position->size),
+	        db_bytes(position->is_open ? slice_make(rows->entries, count * sizeof *rows->entries)
+	                                   : slice_make(NULL, 0)));
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
 		return error_cause(error, ERR_REFUSED, "round %lld is not the next round",
 		                   (long long)block->round);
+	return result;
+}
+
+static int add_block(struct db_connection *connection, const struct round_block *block,
+                     const struct block_rows *rows, size_t count, struct error *error)
+{
+	struct log_position position;
+	int result = log_find_position(connection, block->round, block->number, &position, error);
+	if (!result)
+		result = insert_block(connection, block, rows, count, &position, error);
+	if (!result && position.is_open)
+		result = log_append(connection, position.size, rows->leaves, count, error);
 	return result;
 }
 
@@ -150,6 +190,9 @@ int store_stage_block(struct store *store, const struct round_block *block,
 		return error_cause(error, ERR_USAGE, "a block cannot have %zu segments", count);
 	assert(block->round >= 1 && block->number >= 0 && block->events >= 0);
 	assert(block->number < INT64_MAX / ROUND_BLOCK_SEGMENTS_MAX); /* places are packed of both */
+	struct block_rows *rows = make_rows(segments, count);
+	if (!rows)
+		return ERR_NO_MEMORY;
 	struct db_connection *connection = begin_write(store, &error);
 	int result = check_staged(connection, block->round, block->number, error);
 	for (size_t i = 0; i < count && !result; i++) {
@@ -160,10 +203,11 @@ int store_stage_block(struct store *store, const struct round_block *block,
 	}
 	/* After everything that may wait for other servers, because all accounts share these rows. */
 	if (!result)
-		result = insert_block(connection, block, segments, count, error);
+		result = add_block(connection, block, rows, count, error);
 	if (!result)
 		result = take_staged(connection, block->round, block->number, block->round,
 		                     block->number + 1, error);
+	free(rows);
 	return end_write(connection, result, error);
 }
 

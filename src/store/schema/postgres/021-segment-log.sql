@@ -1,0 +1,18 @@
+-- Kind: stop
+-- The transparency log of segments (tlog/log_records.h): an entry for each segment, in the order of blocks and of
+-- places in them. A round that began before this step has no entries, nor have the rounds before it. Stops, because an
+-- older node would stage blocks without entries.
+ALTER TABLE round_blocks ADD COLUMN log_first BIGINT; -- index of the first entry; NULL: it has none
+ALTER TABLE round_blocks ADD COLUMN log_entries BYTEA; -- 112 bytes each (tlog/entry.h)
+ALTER TABLE seal_rounds ADD COLUMN log_size BIGINT;    -- entries after this round; NULL: the log had not begun
+ALTER TABLE seal_rounds ADD COLUMN log_root BYTEA;     -- of the tree of that size
+CREATE INDEX round_blocks_by_log_first ON round_blocks(log_first) WHERE log_first IS NOT NULL;
+-- Tiles of the log's tree (C2SP tlog-tiles). What follows the log's size belongs to staged blocks, and may be replaced.
+CREATE TABLE log_tiles (          -- global
+	level BIGINT NOT NULL,
+	tile BIGINT NOT NULL,         -- within its level, from 0
+	hashes BYTEA NOT NULL,       -- 1 to 256 hashes
+	PRIMARY KEY (level, tile)
+);
+-- A random part of each genesis document, so that the log's tags cannot be guessed. NULL: created before.
+ALTER TABLE chains ADD COLUMN genesis_nonce BYTEA;
