@@ -41,8 +41,7 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 	struct part_entry entry;
 	struct part_head head;
 	struct sha256 hash;
-	enum mode chain;
-	const char *channel_id;
+	struct genesis_facts genesis;
 	int64_t number;
 	int result = ERR_INVALID_EVIDENCE;
 	switch (kind) {
@@ -69,8 +68,8 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 			archive_manifest_write(&manifest, out);
 		break;
 	case 'g':
-		if ((result = archive_read_genesis(arena, text, &channel_id, &chain, &number, NULL)) == 0)
-			genesis_document(channel_id, chain, number, out);
+		if ((result = archive_read_genesis(arena, text, &genesis, NULL)) == 0)
+			genesis_document(&genesis, out);
 		break;
 	case 'c':
 		if ((result = archive_read_config(arena, text, &config, NULL)) == 0)

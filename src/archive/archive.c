@@ -122,7 +122,7 @@ static int start(struct archive *archive, const char *path, struct error *error)
 	if (!result)
 		result = add_file(archive, ARCHIVE_LEEME_NAME, slice_of(archive_leeme), error);
 	const struct archive_facts *facts = &archive->manifest.facts;
-	genesis_document(facts->channel_id, facts->mode, facts->channel_created_at_us, &archive->text);
+	genesis_document(&facts->genesis, &archive->text);
 	if (!result)
 		result = check_text(archive, error);
 	if (!result)

@@ -51,7 +51,7 @@ struct archive_facts {
 	const char *verification_code;
 	const char *channel_id;
 	enum mode mode;
-	int64_t channel_created_at_us; /* from the genesis document of the chain */
+	struct genesis_facts genesis; /* of the chain */
 	int64_t issued_at_us;
 	/* The requested range. One pair is set, the other is TIME_NONE or 0. */
 	int64_t requested_from_us, requested_to_us;

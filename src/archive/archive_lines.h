@@ -71,9 +71,8 @@ int archive_read_object(struct arena *arena, struct slice line, struct archive_o
                         struct sha256 *ret_sha256, struct error *error) MUST_CHECK;
 int archive_read_stamp(struct arena *arena, struct slice line, struct archive_stamp *ret_stamp,
                        struct error *error) MUST_CHECK;
-int archive_read_genesis(struct arena *arena, struct slice text, const char **ret_channel_id,
-                         enum mode *ret_chain, int64_t *ret_created_at_us, struct error *error)
-	MUST_CHECK;
+int archive_read_genesis(struct arena *arena, struct slice text, struct genesis_facts *ret_genesis,
+                         struct error *error) MUST_CHECK;
 int archive_read_config(struct arena *arena, struct slice text, struct config_facts *ret_config,
                         struct error *error) MUST_CHECK;
 
@@ -89,7 +88,7 @@ struct archive_config {
 
 struct archive_manifest {
 	int64_t version;            /* format version, 1 to ARCHIVE_VERSION */
-	struct archive_facts facts; /* without channel_created_at_us */
+	struct archive_facts facts; /* without genesis */
 	int64_t event_count;
 	struct sha256 previous_chain_hash, first_chain_hash, last_chain_hash;
 	const struct archive_config *configs;

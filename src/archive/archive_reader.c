@@ -291,19 +291,26 @@ int archive_read_object(struct arena *arena, struct slice line, struct archive_o
 	return reader.result;
 }
 
-int archive_read_genesis(struct arena *arena, struct slice text, const char **ret_channel_id,
-                         enum mode *ret_chain, int64_t *ret_created_at_us, struct error *error)
+static struct genesis_nonce take_nonce(struct json_reader *reader)
+{
+	struct genesis_nonce nonce = {.exists = reader->object && json_member(reader->object, "nonce")};
+	if (nonce.exists &&
+	    !hex_decode(json_take_slice(reader, "nonce"), nonce.bytes, GENESIS_NONCE_SIZE))
+		json_refuse(reader, "nonce");
+	return nonce;
+}
+
+int archive_read_genesis(struct arena *arena, struct slice text, struct genesis_facts *ret_genesis,
+                         struct error *error)
 {
 	struct json_reader reader = json_reader_parse(arena, text, &line_limits, error);
-	enum mode chain = take_mode(&reader, "chain");
-	const char *channel_id = json_take_text(&reader, "channel_id");
-	int64_t created_at_us = json_take_time(&reader, "created_at");
+	struct genesis_facts genesis = {.chain = take_mode(&reader, "chain")};
+	genesis.channel_id = json_take_text(&reader, "channel_id");
+	genesis.created_at_us = json_take_time(&reader, "created_at");
+	genesis.nonce = take_nonce(&reader);
 	json_require_integer(&reader, "v", 1);
-	if (!reader.result) {
-		*ret_chain = chain;
-		*ret_channel_id = channel_id;
-		*ret_created_at_us = created_at_us;
-	}
+	if (!reader.result)
+		*ret_genesis = genesis;
 	return reader.result;
 }
 

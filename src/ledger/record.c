@@ -80,14 +80,15 @@ void event_record(const struct event_facts *facts, struct buf *out)
 	json_end_object(&writer);
 }
 
-void genesis_document(const char *channel_id, enum mode chain, int64_t created_at_us,
-                      struct buf *out)
+void genesis_document(const struct genesis_facts *facts, struct buf *out)
 {
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
-	json_text(&writer, "chain", mode_text(chain));
-	json_text(&writer, "channel_id", channel_id);
-	json_time(&writer, "created_at", created_at_us);
+	json_text(&writer, "chain", mode_text(facts->chain));
+	json_text(&writer, "channel_id", facts->channel_id);
+	json_time(&writer, "created_at", facts->created_at_us);
+	if (facts->nonce.exists)
+		json_hex(&writer, "nonce", facts->nonce.bytes, GENESIS_NONCE_SIZE);
 	json_integer(&writer, "v", 1);
 	json_end_object(&writer);
 }

@@ -10,7 +10,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 
-#define TLOG_ENTRY_MAX 384        /* bytes of an entry */
+#define TLOG_ENTRY_MAX 384         /* bytes of an entry */
 #define TLOG_ENTRY_PACKED_SIZE 112 /* bytes of its stored form */
 
 struct tlog_entry {

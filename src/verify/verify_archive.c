@@ -307,22 +307,19 @@ static int read_genesis(struct archive_check *check, struct error *error)
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, ARCHIVE_DOCUMENT_MAX + 1);
-	const char *channel_id;
-	enum mode chain;
-	int64_t created_at_us;
+	struct genesis_facts genesis;
 	int result = load_document(check, ARCHIVE_GENESIS_NAME, &text, error);
 	if (!result)
-		result = archive_read_genesis(&check->document_arena, buf_slice(&text), &channel_id, &chain,
-		                              &created_at_us, error);
+		result = archive_read_genesis(&check->document_arena, buf_slice(&text), &genesis, error);
 	if (result < 0)
 		return result;
 	buf_clear(&check->scratch);
-	genesis_document(channel_id, chain, created_at_us, &check->scratch);
+	genesis_document(&genesis, &check->scratch);
 	result = verify_canonical(buf_slice(&text), &check->scratch, error);
 	if (result < 0)
 		return result;
 	const struct archive_facts *facts = &check->manifest.facts;
-	if (chain != facts->mode || strcmp(channel_id, facts->channel_id) != 0)
+	if (genesis.chain != facts->mode || strcmp(genesis.channel_id, facts->channel_id) != 0)
 		return finding_fail(error, FINDING_GENESIS_OF_ANOTHER);
 	check->has_genesis = true;
 	check->genesis_hash = sha256_of(text.data, text.size);

@@ -209,15 +209,14 @@ TEST_CASE(readers_refuse_any_other_text)
 		struct part_head head;
 		struct part_entry entry;
 		struct sha256 hash;
-		const char *channel;
-		enum mode chain;
+		struct genesis_facts genesis;
 		int64_t number;
 		const int results[] = {archive_read_event(&arena, text, &event, NULL),
 		                       archive_read_leaf(&arena, text, &number, &hash, NULL),
 		                       archive_read_segment(&arena, text, &segment, NULL),
 		                       archive_read_round(&arena, text, 1, &round, NULL),
 		                       archive_read_round(&arena, text, 2, &round, NULL),
-		                       archive_read_genesis(&arena, text, &channel, &chain, &number, NULL),
+		                       archive_read_genesis(&arena, text, &genesis, NULL),
 		                       archive_read_config(&arena, text, &config, NULL),
 		                       archive_read_manifest(&arena, text, &manifest, NULL),
 		                       archive_read_part_head(&arena, text, &head, NULL),

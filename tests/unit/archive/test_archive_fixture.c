@@ -245,9 +245,12 @@ static void event_of(struct maker *maker, int64_t sequence, struct event_facts *
 		event->received_at_us = clock_now_us() + 4000 * US_PER_SECOND;
 }
 
-static int64_t created_at(const struct maker *maker)
+static struct genesis_facts genesis_of(const struct maker *maker)
 {
-	return maker->base_us - (maker->plan->fault == FAULT_FORK_GENESIS ? 2001 : 2000);
+	return (struct genesis_facts){.channel_id = FIXTURE_CHANNEL,
+	                              .chain = maker->plan->mode,
+	                              .created_at_us = maker->base_us - 2000,
+	                              .nonce = {true, {maker->plan->fault == FAULT_FORK_GENESIS}}};
 }
 
 static void make_chain(struct maker *maker)
@@ -268,7 +271,8 @@ static void make_chain(struct maker *maker)
 		config_document(&config, &maker->configs[i]);
 	}
 	buf_init(&maker->genesis, ARCHIVE_DOCUMENT_MAX);
-	genesis_document(FIXTURE_CHANNEL, maker->plan->mode, created_at(maker), &maker->genesis);
+	const struct genesis_facts genesis = genesis_of(maker);
+	genesis_document(&genesis, &maker->genesis);
 	buf_init(&maker->scratch, 65536);
 	maker->hashes = calloc((size_t)maker->plan->total + 1, sizeof *maker->hashes);
 	assert_non_null(maker->hashes);
@@ -597,7 +601,7 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 		.verification_code = FIXTURE_CODE,
 		.channel_id = FIXTURE_CHANNEL,
 		.mode = plan->mode,
-		.channel_created_at_us = created_at(&maker) + (plan->fault == FAULT_GENESIS),
+		.genesis = genesis_of(&maker),
 		.issued_at_us = clock_now_us() + fixture->clock_offset_us,
 		.requested_from_us = TIME_NONE,
 		.requested_to_us = TIME_NONE,
@@ -609,6 +613,7 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 		.service_prefix = "svc",
 		.verification_url = "https://example.test/v/SVC-2026-7K3M-Q9XD",
 	};
+	facts.genesis.created_at_us += plan->fault == FAULT_GENESIS;
 	request_range(&maker, &facts);
 	struct part_writer *parts =
 		plan->content ? make_parts(&maker, directory, &made, &facts.parts) : NULL;

@@ -259,7 +259,7 @@ static int make_archive(struct error *error)
 	                              .verification_code = FIXTURE_CODE,
 	                              .channel_id = FIXTURE_CHANNEL,
 	                              .mode = MODE_LIVE,
-	                              .channel_created_at_us = 1,
+	                              .genesis.created_at_us = 1,
 	                              .issued_at_us = fixture.base_us,
 	                              .requested_from_us = TIME_NONE,
 	                              .requested_to_us = TIME_NONE,

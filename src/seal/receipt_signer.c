@@ -1,0 +1,291 @@
+#include "seal/receipt_signer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/confine.h"
+#include "base/thread.h"
+#include "seal/ed25519.h"
+
+#define KEY_NAME "receipt.key"
+#define FIRST_SOCKET 3 /* of the child */
+#define START_TIMEOUT_MS 60000
+/* A child that does not answer delays no further batch of its lane for that time. */
+#define PAUSE_US (2 * US_PER_SECOND)
+
+struct request {
+	uint32_t number; /* of its lane */
+	struct sha256 root;
+};
+struct answer {
+	uint32_t number;
+	uint8_t signature[RECEIPT_SIGNATURE_SIZE];
+};
+/* The first packet, on lane 0. */
+struct greeting {
+	bool started;
+	uint8_t key[RECEIPT_KEY_SIZE];
+	char cause[ERROR_CAUSE_MAX]; /* why it did not start */
+};
+
+struct lane {
+	int socket;
+	uint32_t number;       /* of the last request */
+	bool asked;            /* it was sent, and its answer is awaited */
+	int64_t not_before_us; /* monotonic; after an answer that did not come */
+};
+
+struct receipt_signer {
+	pid_t child; /* -1: none */
+	uint8_t key[RECEIPT_KEY_SIZE];
+	struct lane lanes[RECEIPT_SIGNER_LANES];
+};
+
+/* ---- the child ---- */
+
+static int isolate(int sockets[RECEIPT_SIGNER_LANES], pid_t parent, struct error *error)
+{
+	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+		return error_cause(error, ERR_REFUSED, "the parent has exited");
+	prctl(PR_SET_NAME, "receipt-signer");
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Away from the numbers that they get. */
+	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+		if ((sockets[i] = fcntl(sockets[i], F_DUPFD, FIRST_SOCKET + RECEIPT_SIGNER_LANES)) < 0)
+			return error_cause(error, ERR_REFUSED, "fcntl: %s", strerror(errno));
+	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+		if ((sockets[i] = dup2(sockets[i], FIRST_SOCKET + i)) < 0)
+			return error_cause(error, ERR_REFUSED, "dup2: %s", strerror(errno));
+	if (close_range(FIRST_SOCKET + RECEIPT_SIGNER_LANES, ~0U, 0) != 0)
+		return error_cause(error, ERR_REFUSED, "close_range: %s", strerror(errno));
+	return confine_memory(error);
+}
+
+static int load(const char *directory, EVP_PKEY **ret_key, struct error *error)
+{
+	char path[PATH_MAX];
+	if (snprintf(path, sizeof path, "%s/" KEY_NAME, directory) >= (int)sizeof path)
+		return error_cause(error, ERR_IO, "path too long");
+	return ed25519_open(path, true, ret_key, error);
+}
+
+static bool sign(EVP_PKEY *key, const struct request *request, struct answer *ret)
+{
+	char message[sizeof RECEIPT_SIGNED_PREFIX - 1 + SHA256_SIZE];
+	memcpy(message, RECEIPT_SIGNED_PREFIX, sizeof RECEIPT_SIGNED_PREFIX - 1);
+	memcpy(message + sizeof RECEIPT_SIGNED_PREFIX - 1, request->root.bytes, SHA256_SIZE);
+	*ret = (struct answer){.number = request->number};
+	return ed25519_sign(key, slice_make(message, sizeof message), ret->signature);
+}
+
+/* Serves one request. Returns false when the process must exit: the parent has exited or closed the
+ * lane, or there is no memory. */
+static bool serve_one(EVP_PKEY *key, int socket)
+{
+	struct request request;
+	struct answer answer;
+	ssize_t size = read(socket, &request, sizeof request);
+	if (size < 0 && errno == EINTR)
+		return true;
+	return size == sizeof request && sign(key, &request, &answer) &&
+	       write(socket, &answer, sizeof answer) == sizeof answer;
+}
+
+static int serve(EVP_PKEY *key, const int sockets[RECEIPT_SIGNER_LANES])
+{
+	struct pollfd polled[RECEIPT_SIGNER_LANES];
+	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+		polled[i] = (struct pollfd){.fd = sockets[i], .events = POLLIN};
+	for (;;) {
+		if (poll(polled, RECEIPT_SIGNER_LANES, -1) < 0 && errno != EINTR)
+			return 1;
+		for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+			if (polled[i].revents && !serve_one(key, sockets[i]))
+				return 0;
+	}
+}
+
+static int run_child(const char *directory, pid_t parent, int sockets[RECEIPT_SIGNER_LANES])
+{
+	static const struct confine_call calls[] = {{SCMP_SYS(poll), CONFINE_ALWAYS}};
+	struct error error = {0};
+	struct greeting greeting = {0};
+	EVP_PKEY *key = NULL;
+	uint8_t trial[RECEIPT_SIGNATURE_SIZE];
+	int result = isolate(sockets, parent, &error);
+	if (!result)
+		result = load(directory, &key, &error);
+	/* Libraries read what they need for their first use. */
+	if (!result && !ed25519_sign(key, slice_of("a trial at start"), trial))
+		result = error_cause(&error, ERR_REFUSED, "the key failed to sign");
+	if (!result)
+		ed25519_public(key, greeting.key);
+	if (!result)
+		result = confine_calls(calls, sizeof calls / sizeof *calls, &error);
+	greeting.started = !result;
+	memcpy(greeting.cause, error.cause, sizeof greeting.cause);
+	if (write(sockets[0], &greeting, sizeof greeting) != sizeof greeting || result)
+		return 1;
+	return serve(key, sockets);
+}
+
+/* ---- the service ---- */
+
+static int fork_child(struct receipt_signer *signer, const char *directory, int words,
+                      struct error *error)
+{
+	int theirs[RECEIPT_SIGNER_LANES];
+	pid_t parent = getpid();
+	int result = OK, made = 0;
+	for (; !result && made < RECEIPT_SIGNER_LANES; made++) {
+		int pair[2];
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+			result = error_cause(error, ERR_IO, "socketpair: %s", strerror(errno));
+			break;
+		}
+		signer->lanes[made].socket = pair[0];
+		theirs[made] = pair[1];
+	}
+	if (!result)
+		signer->child = fork();
+	if (!result && signer->child == 0) {
+		for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+			close(signer->lanes[i].socket);
+		if (words > 0)
+			dup2(words, STDERR_FILENO);
+		_exit(run_child(directory, parent, theirs));
+	}
+	for (int i = 0; i < made; i++)
+		close(theirs[i]);
+	if (!result && signer->child < 0)
+		result = error_cause(error, ERR_IO, "fork: %s", strerror(errno));
+	return result;
+}
+
+/* Waits for a packet of that size. */
+static bool receive(int socket, int timeout_ms, void *packet, size_t size)
+{
+	int64_t end_us = clock_monotonic_us() + timeout_ms * INT64_C(1000);
+	struct pollfd polled = {.fd = socket, .events = POLLIN};
+	for (;;) {
+		int64_t left_ms = (end_us - clock_monotonic_us()) / 1000;
+		int ready = poll(&polled, 1, left_ms > 0 ? (int)left_ms : 0);
+		if (ready > 0)
+			return recv(socket, packet, size, 0) == (ssize_t)size;
+		if (ready == 0 || errno != EINTR)
+			return false;
+	}
+}
+
+static int greet(struct receipt_signer *signer, struct error *error)
+{
+	struct greeting greeting;
+	if (!receive(signer->lanes[0].socket, START_TIMEOUT_MS, &greeting, sizeof greeting))
+		return error_cause(error, ERR_REFUSED, "the signer of receipts does not respond");
+	greeting.cause[sizeof greeting.cause - 1] = '\0';
+	if (!greeting.started)
+		return error_cause(error, ERR_REFUSED, "the signer of receipts: %.400s", greeting.cause);
+	memcpy(signer->key, greeting.key, sizeof signer->key);
+	return OK;
+}
+
+int receipt_signer_start(const char *directory, int words, struct receipt_signer **ret,
+                         struct error *error)
+{
+	struct receipt_signer *signer = calloc(1, sizeof *signer);
+	if (!signer)
+		return ERR_NO_MEMORY;
+	signer->child = -1;
+	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+		signer->lanes[i].socket = -1;
+	int result = fork_child(signer, directory, words, error);
+	if (!result)
+		result = greet(signer, error);
+	if (result)
+		receipt_signer_stop(signer);
+	else
+		*ret = signer;
+	return result;
+}
+
+void receipt_signer_stop(struct receipt_signer *signer)
+{
+	if (!signer)
+		return;
+	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+		if (signer->lanes[i].socket >= 0)
+			close(signer->lanes[i].socket); /* the child then exits */
+	if (signer->child > 0) {
+		kill(signer->child, SIGKILL);
+		while (waitpid(signer->child, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	free(signer);
+}
+
+const uint8_t *receipt_signer_key(const struct receipt_signer *signer)
+{
+	return signer->key;
+}
+
+bool receipt_signer_has_ended(const struct receipt_signer *signer)
+{
+	siginfo_t found = {0};
+	return waitid(P_PID, (id_t)signer->child, &found, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+	       found.si_pid == signer->child;
+}
+
+static struct lane *lane_of(struct receipt_signer *signer, unsigned number)
+{
+	assert(number < RECEIPT_SIGNER_LANES);
+	return &signer->lanes[number];
+}
+
+void receipt_signer_begin(struct receipt_signer *signer, unsigned lane, const struct sha256 *root)
+{
+	struct lane *used = lane_of(signer, lane);
+	const struct request request = {++used->number, *root};
+	used->asked =
+		clock_monotonic_us() >= used->not_before_us &&
+		send(used->socket, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof request;
+}
+
+bool receipt_signer_end(struct receipt_signer *signer, unsigned lane,
+                        uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
+{
+	struct lane *used = lane_of(signer, lane);
+	struct answer answer = {0};
+	thread_assert_may_block();
+	/* An answer that came too late for its batch precedes this one. */
+	while (used->asked) {
+		if (!receive(used->socket, RECEIPT_SIGNER_WAIT_MS, &answer, sizeof answer)) {
+			used->asked = false;
+			used->not_before_us = clock_monotonic_us() + PAUSE_US;
+		} else if (answer.number == used->number) {
+			break;
+		}
+	}
+	if (!used->asked)
+		return false;
+	used->asked = false;
+	memcpy(ret_signature, answer.signature, RECEIPT_SIGNATURE_SIZE);
+	return true;
+}
