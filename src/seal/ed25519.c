@@ -22,7 +22,7 @@ static int make_file(const char *path, struct error *error)
 		result = error_cause(error, ERR_INTERNAL, "making a key: %s", openssl_reason());
 	} else {
 		long size = BIO_get_mem_data(bio, &data);
-		result = durable_replace(path, 0400, slice_make(data, (size_t)size), error);
+		result = durable_replace(path, 0600, slice_make(data, (size_t)size), error);
 	}
 	BIO_free(bio);
 	EVP_PKEY_free(key);

@@ -12,7 +12,7 @@
 #define ED25519_SIGNATURE_SIZE 64
 
 /* Reads the key of a file that only its owner may read. If there is no file and `make` is set,
- * makes a key and the file (0400), durably. ERR_NOT_FOUND: no file; ERR_REFUSED: another kind of
+ * makes a key and the file (0600), durably. ERR_NOT_FOUND: no file; ERR_REFUSED: another kind of
  * key, or readable by others; ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
 int ed25519_open(const char *path, bool make, EVP_PKEY **ret_key, struct error *error) MUST_CHECK;
 void ed25519_public(const EVP_PKEY *key, uint8_t ret_public[ED25519_KEY_SIZE]);

@@ -47,6 +47,7 @@ struct signer {
 	struct signer_key keys[SIGNER_KEYS];
 	struct buf trust;
 	struct buf timestamp_roots;
+	uint8_t log_key[SIGNER_LOG_KEY_SIZE]; /* public */
 };
 
 static int broken(struct signer *signer, struct error *error, const char *reason)
@@ -197,6 +198,41 @@ static int ask_mark(struct signer *signer, enum signer_request kind, const char 
 	return result ? result : ask(signer, kind, 0, buf_slice(&payload), out, error);
 }
 
+const uint8_t *signer_log_key(const struct signer *signer)
+{
+	return signer->log_key;
+}
+
+int signer_get_checkpoint(struct signer *signer, const char *origin, uint64_t *ret_size,
+                          struct sha256 *ret_root, struct error *error)
+{
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, SIGNER_PACKET_MAX);
+	int result = ask(signer, SIGNER_REQUEST_GET_CHECKPOINT, 0, slice_of(origin), &out, error);
+	if (!result && out.size != sizeof *ret_size + sizeof *ret_root)
+		result = error_cause(error, ERR_INTERNAL, "signer process: not a checkpoint");
+	if (!result) {
+		memcpy(ret_size, out.data, sizeof *ret_size);
+		memcpy(ret_root, out.data + sizeof *ret_size, sizeof *ret_root);
+	}
+	return result;
+}
+
+int signer_sign_checkpoint(struct signer *signer, struct slice request,
+                           uint8_t ret_signature[SIGNER_LOG_SIGNATURE_SIZE], struct error *error)
+{
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, SIGNER_PACKET_MAX);
+	int result = ask(signer, SIGNER_REQUEST_CHECKPOINT, 0, request, &out, error);
+	if (!result && out.size != SIGNER_LOG_SIGNATURE_SIZE)
+		result = error_cause(error, ERR_INTERNAL, "signer process: not a signature");
+	if (!result)
+		memcpy(ret_signature, out.data, SIGNER_LOG_SIGNATURE_SIZE);
+	return result;
+}
+
 int signer_get_mark(struct signer *signer, const char *store_id, struct signer_mark *ret_mark,
                     struct error *error)
 {
@@ -286,6 +322,12 @@ static int receive_greeting(struct signer *signer, struct error *error)
 		result = receive(signer, START_TIMEOUT_MS, &signer->trust, error);
 	if (!result)
 		result = receive(signer, START_TIMEOUT_MS, &signer->timestamp_roots, error);
+	BUF_AUTO struct buf log_key;
+	buf_init(&log_key, SIGNER_PACKET_MAX);
+	if (!result)
+		result = receive(signer, START_TIMEOUT_MS, &log_key, error);
+	if (!result && log_key.size == sizeof signer->log_key)
+		memcpy(signer->log_key, log_key.data, sizeof signer->log_key);
 	return result;
 }
 

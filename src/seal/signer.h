@@ -40,6 +40,9 @@ struct signer_options {
 	 * each a root, a certificate with its key, and those of the root's OCSP responder
 	 * (development.h). */
 	bool development;
+	/* PEM file with the Ed25519 key of the log; NULL: DIRECTORY/log.key, which is made if it is
+	 * missing. Nodes of one store need the same key. */
+	const char *log_key;
 	/* In production: the key that signs reports and archives, and its successor. */
 	struct key_source key, next;
 	int words;  /* above 0: descriptor that becomes the child's standard error */
@@ -103,6 +106,21 @@ int signer_set_mark(struct signer *signer, const char *store_id, const struct si
  * SIGNER_LOG_REASON_MAX bytes). */
 int signer_accept_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
                        struct slice reason, struct error *error) MUST_CHECK;
+
+/* The checkpoints of the log of segments (src/tlog). */
+#define SIGNER_LOG_KEY_SIZE 32 /* Ed25519 (RFC 8032) */
+#define SIGNER_LOG_SIGNATURE_SIZE 64
+/* The public key of the log. */
+const uint8_t *signer_log_key(const struct signer *signer);
+/* Reads size and root of the last checkpoint of that origin that this process's directory knows as
+ * signed; size 0 and the empty root: none. */
+int signer_get_checkpoint(struct signer *signer, const char *origin, uint64_t *ret_size,
+                          struct sha256 *ret_root, struct error *error) MUST_CHECK;
+/* Signs the text of a checkpoint. The request (tlog/witness_request.h) proves that the tree begins
+ * with the last one that was signed; ERR_REFUSED: it does not. */
+int signer_sign_checkpoint(struct signer *signer, struct slice request,
+                           uint8_t ret_signature[SIGNER_LOG_SIGNATURE_SIZE], struct error *error)
+	MUST_CHECK;
 
 /* Reads a mark from the log file without a signing process; the log may be written meanwhile.
  * Errors as for signer_log_check: ERR_CORRUPT, ERR_NOT_FOUND, ERR_IO. */

@@ -22,6 +22,7 @@
 #include "seal/key_driver.h"
 #include "seal/responder.h"
 #include "seal/signer_attributes.h"
+#include "seal/signer_checkpoint.h"
 #include "seal/signer_log.h"
 #include "seal/signer_marks.h"
 
@@ -45,6 +46,8 @@ struct process {
 	struct buf timestamp_roots;
 	struct signer_log log;
 	struct signer_marks marks;
+	EVP_PKEY *log_key; /* NULL: a trial without one */
+	struct checkpoint_marks checkpoints;
 };
 
 /* System calls for the log and the socket, in addition to the basic ones. */
@@ -498,6 +501,43 @@ static struct answer answer_mark(struct process *process, enum signer_request ki
 	return logged;
 }
 
+/* ---- checkpoints ---- */
+
+static struct answer answer_get_checkpoint(struct process *process, struct slice origin,
+                                           struct buf *out)
+{
+	char text[NOTE_NAME_MAX + 1];
+	if (origin.size > NOTE_NAME_MAX || memchr(origin.data, '\0', origin.size))
+		return refusal("not an origin");
+	memcpy(text, origin.data, origin.size);
+	text[origin.size] = '\0';
+	const struct checkpoint known = checkpoint_marks_find(&process->checkpoints, text);
+	buf_add(out, &known.size, sizeof known.size);
+	buf_add(out, &known.root, sizeof known.root);
+	return done;
+}
+
+static struct answer answer_checkpoint(struct process *process, struct slice request,
+                                       struct buf *out)
+{
+	struct slice text;
+	struct checkpoint checkpoint;
+	char store[SIGNER_STORE_ID_SIZE + 1];
+	uint8_t signature[ED25519_SIGNATURE_SIZE];
+	const char *problem = checkpoint_check(&process->checkpoints, request, &text, &checkpoint);
+	if (problem || !process->log_key)
+		return refusal(problem ? problem : "there is no key");
+	const struct signer_log_entry entry = checkpoint_entry(&checkpoint, store);
+	struct answer logged = record(process, &entry, slice_make(NULL, 0));
+	if (logged.outcome != SIGNER_DONE)
+		return logged;
+	checkpoint_marks_set(&process->checkpoints, &checkpoint);
+	if (!ed25519_sign(process->log_key, text, signature))
+		return (struct answer){SIGNER_TRY_LATER, "no memory"};
+	buf_add(out, signature, sizeof signature);
+	return done;
+}
+
 static bool send_answer(int socket, struct answer answer, struct slice payload)
 {
 	BUF_AUTO struct buf packet;
@@ -527,6 +567,8 @@ static struct answer decide(struct process *process, struct slice packet, struct
 	case SIGNER_REQUEST_GET_MARK:
 	case SIGNER_REQUEST_SET_MARK:
 	case SIGNER_REQUEST_ACCEPT_MARK: return answer_mark(process, kind, payload, out);
+	case SIGNER_REQUEST_GET_CHECKPOINT: return answer_get_checkpoint(process, payload, out);
+	case SIGNER_REQUEST_CHECKPOINT: return answer_checkpoint(process, payload, out);
 	}
 	return refusal("unknown request");
 }
@@ -552,8 +594,34 @@ static bool greet(const struct process *process, int socket)
 		    !send_answer(socket, done, buf_slice(&certificates)))
 			return false;
 	}
+	uint8_t key[ED25519_KEY_SIZE];
+	if (process->log_key)
+		ed25519_public(process->log_key, key);
 	return send_answer(socket, done, buf_slice(&process->roots)) &&
-	       send_answer(socket, done, buf_slice(&process->timestamp_roots));
+	       send_answer(socket, done, buf_slice(&process->timestamp_roots)) &&
+	       send_answer(socket, done, slice_make(key, process->log_key ? sizeof key : 0));
+}
+
+static int load_log_key(struct process *process, const struct signer_options *options,
+                        struct error *error)
+{
+	char path[PATH_MAX];
+	const char *given = options->log_key;
+	if (!given && snprintf(path, sizeof path, "%s/" SIGNER_LOG_KEY_NAME, options->directory) >=
+	                  (int)sizeof path)
+		return error_cause(error, ERR_IO, "path too long");
+	/* A given key may be that of other nodes, too: it is never made here. */
+	int result =
+		ed25519_open(given ? given : path, !given && !options->trial, &process->log_key, error);
+	return result == ERR_NOT_FOUND && !given && options->trial ? OK : result;
+}
+
+/* A signer_log_visit callback; its context is the process. */
+static int read_entry(void *context, const struct signer_log_entry *entry)
+{
+	struct process *process = context;
+	int result = signer_marks_read_entry(&process->marks, entry);
+	return result ? result : checkpoint_marks_read_entry(&process->checkpoints, entry);
 }
 
 /* Opens every file first; after the confinement none can be opened. */
@@ -563,9 +631,10 @@ static int prepare(struct process *process, const struct signer_options *options
 	int result = load(process, options, error);
 	if (!result)
 		result = try_timestamp_key(process, error);
+	if (!result)
+		result = load_log_key(process, options, error);
 	if (!result && !options->trial)
-		result = signer_log_open(options->directory, signer_marks_read_entry, &process->marks,
-		                         &process->log, error);
+		result = signer_log_open(options->directory, read_entry, process, &process->log, error);
 	return !result ? signer_process_confine(process->keys, error) : result;
 }
 

@@ -6,8 +6,8 @@
  *             the index of the key or SIGNER_NO_KEY; of probe: any byte
  *   response: 0 and a payload, or enum signer_outcome and an ASCII reason
  * Before the first request the child sends the certificates of each of its SIGNER_KEYS keys (empty:
- * no such key), all roots, and the embedded authority's roots (PEM), or one refusal. A trial
- * process exits then. */
+ * no such key), all roots, the embedded authority's roots (PEM), and the public key of the log
+ * (empty in a trial without one), or one refusal. A trial process exits then. */
 #ifndef SEAL_SIGNER_PROCESS_H
 #define SEAL_SIGNER_PROCESS_H
 
@@ -24,6 +24,8 @@ enum signer_request {
 	SIGNER_REQUEST_OCSP,
 	SIGNER_REQUEST_USE,
 	SIGNER_REQUEST_PROBE,
+	SIGNER_REQUEST_GET_CHECKPOINT, /* payload: an origin; response: size (8 bytes) and root */
+	SIGNER_REQUEST_CHECKPOINT,     /* payload: tlog/witness_request.h; response: the signature */
 };
 enum signer_outcome {
 	SIGNER_DONE,

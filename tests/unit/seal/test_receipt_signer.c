@@ -98,7 +98,7 @@ TEST_CASE(test_the_key_stays)
 	receipt_signer_stop(signer);
 	snprintf(path, sizeof path, "%s/receipt.key", directory);
 	assert_int_equal(stat(path, &facts), 0);
-	assert_int_equal(facts.st_mode & 0777, 0400);
+	assert_int_equal(facts.st_mode & 0777, 0600);
 	signer = start();
 	assert_memory_equal(key, receipt_signer_key(signer), sizeof key);
 	receipt_signer_stop(signer);
