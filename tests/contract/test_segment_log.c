@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "store/events/segments.h"
+#include "store/tlog/log_checkpoints.h"
 #include "store/tlog/log_records.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
@@ -71,8 +72,7 @@ static void stage(struct fixture *fixture, size_t count)
 {
 	struct unsealed_chain chain;
 	size_t found, failed;
-	assert_int_equal(
-		store_list_unsealed(fixture->sample.store, 0, 0, 1, &chain, &found, NULL), OK);
+	assert_int_equal(store_list_unsealed(fixture->sample.store, 0, 0, 1, &chain, &found, NULL), OK);
 	assert_int_equal(found, 1);
 	struct segment_record *segments = calloc(count, sizeof *segments);
 	assert_non_null(segments);
@@ -96,8 +96,7 @@ static void stage(struct fixture *fixture, size_t count)
 		chain.seal_hash = entry.seal_hash;
 		fixture->entries[before + i] = entry;
 		fixture->rounds[before + i] = fixture->round;
-		fixture->places[before + i] =
-			fixture->blocks * ROUND_BLOCK_SEGMENTS_MAX + (int64_t)i;
+		fixture->places[before + i] = fixture->blocks * ROUND_BLOCK_SEGMENTS_MAX + (int64_t)i;
 	}
 	const struct round_block block = {
 		.round = fixture->round, .number = fixture->blocks, .latest_received_at_us = NOW};
@@ -181,9 +180,8 @@ static void assert_entries(struct fixture *fixture)
 	struct tlog_entry entries[EVENTS];
 	size_t count;
 	struct store *store = fixture->sample.store;
-	assert_int_equal(
-		store_read_log_entries(store, fixture->published, 1, entries, &count, NULL),
-		ERR_NOT_FOUND);
+	assert_int_equal(store_read_log_entries(store, fixture->published, 1, entries, &count, NULL),
+	                 ERR_NOT_FOUND);
 	if (fixture->published == 0)
 		return;
 	size_t first = choose(fixture, fixture->published), limit = 1 + choose(fixture, EVENTS);
@@ -239,6 +237,76 @@ TEST_CASE_ON(the_log_begins_with_a_whole_round, struct fixture *fixture)
 	assert_entries(fixture);
 	assert_int_equal(store_get_log_head_of(fixture->sample.store, 2, &head, NULL), OK);
 	assert_int_equal(head.size, 4);
+}
+
+#define ORIGIN "log.example"
+
+static struct log_checkpoint checkpoint_make(uint64_t size)
+{
+	return (struct log_checkpoint){.origin = ORIGIN,
+	                               .size = size,
+	                               .root = sha256_of(&size, sizeof size),
+	                               .signed_at_us = NOW + (int64_t)size,
+	                               .note = slice_of("text and signature")};
+}
+
+static void assert_checkpoint(const struct log_checkpoint *found, uint64_t size, int64_t cosigners,
+                              const char *cosignatures)
+{
+	const struct log_checkpoint expected = checkpoint_make(size);
+	assert_string_equal(found->origin, ORIGIN);
+	assert_int_equal(found->size, size);
+	assert_true(sha256_equal(&found->root, &expected.root));
+	assert_int_equal(found->signed_at_us, expected.signed_at_us);
+	assert_true(slice_equal(found->note, expected.note));
+	assert_int_equal(found->cosigners, cosigners);
+	assert_true(slice_is(found->cosignatures, cosignatures));
+}
+
+/* Cosignatures are added and never taken away; the final checkpoints are those that count. */
+TEST_CASE_ON(checkpoints_gain_cosignatures, struct fixture *fixture)
+{
+	struct store *store = fixture->sample.store;
+	struct log_checkpoint found, first = checkpoint_make(5), second = checkpoint_make(9);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	assert_int_equal(
+		store_get_newest_checkpoint(store, ORIGIN, CHECKPOINT_ANY, &arena, &found, NULL),
+		ERR_NOT_FOUND);
+	assert_int_equal(store_set_cosignatures(store, &first, NULL), ERR_NOT_FOUND);
+	assert_int_equal(store_add_log_checkpoint(store, &first, NULL), OK);
+	assert_int_equal(store_add_log_checkpoint(store, &second, NULL), OK);
+	first.cosignatures = slice_of("two lines");
+	first.cosigners = 2;
+	first.is_final = true;
+	assert_int_equal(store_set_cosignatures(store, &first, NULL), OK);
+	first.note = slice_of("another text");
+	assert_int_equal(store_add_log_checkpoint(store, &first, NULL), OK); /* it stays as it is */
+	first.cosigners = 1;
+	assert_int_equal(store_set_cosignatures(store, &first, NULL), ERR_NOT_FOUND);
+	first.cosigners = 3;
+	first.is_final = false;
+	assert_int_equal(store_set_cosignatures(store, &first, NULL), ERR_NOT_FOUND);
+
+	assert_int_equal(
+		store_get_newest_checkpoint(store, ORIGIN, CHECKPOINT_ANY, &arena, &found, NULL), OK);
+	assert_checkpoint(&found, 9, 0, "");
+	assert_false(found.is_final);
+	assert_int_equal(
+		store_get_newest_checkpoint(store, ORIGIN, CHECKPOINT_FINAL, &arena, &found, NULL), OK);
+	assert_checkpoint(&found, 5, 2, "two lines");
+	assert_true(found.is_final);
+	assert_int_equal(
+		store_get_newest_checkpoint(store, "other", CHECKPOINT_ANY, &arena, &found, NULL),
+		ERR_NOT_FOUND);
+
+	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 4, 0, &arena, &found, NULL), OK);
+	assert_checkpoint(&found, 5, 2, "two lines");
+	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 5, 0, &arena, &found, NULL), OK);
+	assert_checkpoint(&found, 9, 0, "");
+	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 5, 1, &arena, &found, NULL),
+	                 ERR_NOT_FOUND);
+	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 9, 0, &arena, &found, NULL),
+	                 ERR_NOT_FOUND);
 }
 
 int main(int argc, char **argv)

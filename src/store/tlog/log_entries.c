@@ -22,8 +22,8 @@ static int read_of_block(struct db_connection *connection, uint64_t first, uint6
 		if (end > size - (first - skipped))
 			end = size - (first - skipped);
 		for (; skipped < end && *ret_count < limit; skipped++)
-			ret_entries[(*ret_count)++] = tlog_entry_unpack(
-				(const uint8_t *)packed.data + skipped * TLOG_ENTRY_PACKED_SIZE);
+			ret_entries[(*ret_count)++] =
+				tlog_entry_unpack((const uint8_t *)packed.data + skipped * TLOG_ENTRY_PACKED_SIZE);
 	}
 	return db_end(query, error);
 }

@@ -20,8 +20,8 @@ int store_get_log_head(struct store *store, struct log_head *ret, struct error *
 int store_get_log_head_of(struct store *store, int64_t round, struct log_head *ret,
                           struct error *error) MUST_CHECK;
 
-/* Reads the first id->width hashes of a tile, all of which must be of the log. ERR_CORRUPT: they are
- * missing. */
+/* Reads the first id->width hashes of a tile, all of which must be of the log. ERR_CORRUPT: they
+ * are missing. */
 int store_read_log_tile(struct store *store, const struct tile_id *id, struct sha256 *ret_hashes,
                         struct error *error) MUST_CHECK;
 /* Reads the entries from index `first`, at most `limit` of them and TILE_WIDTH at least one of the

@@ -14,5 +14,17 @@ CREATE TABLE log_tiles (          -- global
 	hashes BLOB NOT NULL,       -- 1 to 256 hashes
 	PRIMARY KEY (level, tile)
 );
+-- Signed checkpoints (C2SP tlog-checkpoint), one for each size that was signed.
+CREATE TABLE log_checkpoints (    -- global
+	origin TEXT NOT NULL,
+	size BIGINT NOT NULL,
+	root BLOB NOT NULL,
+	signed_at BIGINT NOT NULL,
+	note TEXT NOT NULL, -- with the log's signature
+	cosignatures TEXT NOT NULL, -- signature lines of witnesses
+	cosigners BIGINT NOT NULL,    -- number of them
+	is_final BIGINT NOT NULL,     -- 1: no further cosignature is awaited
+	PRIMARY KEY (origin, size)
+);
 -- A random part of each genesis document, so that the log's tags cannot be guessed. NULL: created before.
 ALTER TABLE chains ADD COLUMN genesis_nonce BLOB;
