@@ -42,6 +42,7 @@ static struct signer_options signer_options_of(const struct settings *settings)
 	return (struct signer_options){
 		.directory = settings->signer_directory,
 		.development = development,
+		.log_key = *settings->log_key ? settings->log_key : NULL,
 		.key = {.key = development ? NULL : settings->signer_key,
 	            .chain = settings->signer_chain,
 	            .passphrase = settings->signer_passphrase_file},

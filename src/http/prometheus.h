@@ -12,7 +12,7 @@
 
 #define METRICS_BUCKETS 13
 /* routes of route.h; requests without a route are counted after them */
-#define METRICS_ROUTES_MAX 40
+#define METRICS_ROUTES_MAX 48
 #define METRICS_METHODS 4
 
 struct route;

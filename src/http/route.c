@@ -37,6 +37,8 @@ const struct route public_routes[] = {
 	{"/v1/downloads/{certification_id}/{name}", {&operation_download}, GET_ONLY, CORS_ANY},
 	{"/v1/signers", {&operation_get_signers}, GET_ONLY, CORS_ANY},
 	{"/v1/signers.p7m", {&operation_get_signer_list}, GET_ONLY, CORS_ANY},
+	{"/log/checkpoint", {&operation_get_log_checkpoint}, GET_ONLY, CORS_ANY},
+	{"/log/{*}", {&operation_get_log_tile}, GET_ONLY, CORS_ANY},
 	{"/v1/openapi.yaml", {&operation_openapi}, GET_ONLY, CORS_ANY},
 	{"/v1/webhooks.yaml", {&operation_webhooks}, GET_ONLY, CORS_ANY},
 	{"/v1", {&operation_index}, GET_ONLY, CORS_ANY},

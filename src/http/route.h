@@ -79,12 +79,13 @@ extern const struct operation operation_register, operation_register_batch, oper
 	operation_get_channel, operation_get_balance, operation_list_notices, operation_create_notice,
 	operation_certify, operation_list_certifications, operation_get_certification,
 	operation_get_certification_evidence_record, operation_download, operation_get_signers,
-	operation_get_signer_list, operation_openapi, operation_webhooks, operation_verify,
-	operation_verify_code, operation_verify_asset, operation_check_file, operation_error_docs,
-	operation_home, operation_docs, operation_index, operation_reference, operation_security,
-	operation_robots, operation_icon, operation_console, operation_console_content,
-	operation_console_form, operation_console_try, operation_console_call,
-	operation_console_sign_in, operation_payment_notice, operation_server_options,
-	operation_preflight, operation_live, operation_ready, operation_metrics;
+	operation_get_signer_list, operation_get_log_checkpoint, operation_get_log_tile,
+	operation_openapi, operation_webhooks, operation_verify, operation_verify_code,
+	operation_verify_asset, operation_check_file, operation_error_docs, operation_home,
+	operation_docs, operation_index, operation_reference, operation_security, operation_robots,
+	operation_icon, operation_console, operation_console_content, operation_console_form,
+	operation_console_try, operation_console_call, operation_console_sign_in,
+	operation_payment_notice, operation_server_options, operation_preflight, operation_live,
+	operation_ready, operation_metrics;
 
 #endif

@@ -114,6 +114,21 @@ struct digest_indexer {
 void digest_indexer_init(struct digest_indexer *indexer, struct service *service, const char *node);
 job_thread_run_function digest_indexer_run;
 
+/* ---- log_publishing.c: checkpoints of the log of segments ---- */
+struct log_publisher;
+struct log_publishing {
+	struct service *service;
+	struct log_publisher *publisher;
+	char holder[HOLDER_SIZE];
+	struct renewed_lease lease;
+	int64_t failures; /* consecutive */
+};
+int log_publishing_init(struct log_publishing *publishing, struct service *service,
+                        const char *node, struct lease_renewer *lease_renewer, struct error *error)
+	MUST_CHECK;
+void log_publishing_free(struct log_publishing *publishing);
+job_thread_run_function log_publishing_run;
+
 /* ---- watcher.c ---- */
 #define WATCHER_THREADS 5
 struct watcher {

@@ -29,6 +29,7 @@ struct jobs {
 	struct list_signer list_signer;
 	struct topup topups[TOPUP_COUNT];
 	struct digest_indexer digest_indexer;
+	struct log_publishing log_publishing;
 	struct deliverer deliverer;
 	struct watcher watcher;
 	struct mailer mailer;
@@ -47,6 +48,7 @@ struct jobs {
 	struct job_thread *request_logger_thread;
 	struct job_thread *index_repairer_thread;
 	struct job_thread *digest_indexer_thread;
+	struct job_thread *log_publishing_thread;
 	struct job_thread *clock_thread;
 	int64_t clock_checked_us; /* last time the sealer was woken to check the clock; monotonic; 0:
 	                             never */
@@ -191,6 +193,9 @@ static int start_threads(struct jobs *jobs, struct error *error)
 	if (!result)
 		result = job_thread_start("digests", digest_indexer_run, &jobs->digest_indexer,
 		                          &jobs->digest_indexer_thread, error);
+	if (!result)
+		result = job_thread_start("log", log_publishing_run, &jobs->log_publishing,
+		                          &jobs->log_publishing_thread, error);
 	if (!result) /* after the thread that it wakes */
 		result = job_thread_start("clock", compare_clock, jobs, &jobs->clock_thread, error);
 	return result;
@@ -218,6 +223,9 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	renewer_init(&jobs->renewer, service, node, jobs->lease_renewer);
 	digest_indexer_init(&jobs->digest_indexer, service, node);
 	list_signer_init(&jobs->list_signer, service, node);
+	if (!result)
+		result =
+			log_publishing_init(&jobs->log_publishing, service, node, jobs->lease_renewer, error);
 	if (!result)
 		result = mailer_init(&jobs->mailer, service, node, error);
 	if (!result)
@@ -249,6 +257,7 @@ static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *threa
 	call(jobs->request_logger_thread);
 	call(jobs->index_repairer_thread);
 	call(jobs->digest_indexer_thread);
+	call(jobs->log_publishing_thread);
 	call(jobs->housekeeping_thread);
 	call(jobs->mailer_thread);
 	call(jobs->deliverer_thread);
@@ -276,6 +285,7 @@ void jobs_stop(struct jobs *jobs)
 	each_thread(jobs, job_thread_free);
 	lease_renewer_stop(jobs->lease_renewer);
 	sealer_free(&jobs->sealer);
+	log_publishing_free(&jobs->log_publishing);
 	deliverer_free(&jobs->deliverer);
 	free(jobs);
 }

@@ -27,6 +27,11 @@ int checkpoint_parse(struct slice text, struct checkpoint *ret, struct error *er
 	return OK;
 }
 
+bool checkpoint_parse_size(struct slice text, uint64_t *ret)
+{
+	return line_parse_size(text, ret);
+}
+
 void checkpoint_write(const struct checkpoint *checkpoint, struct buf *out)
 {
 	buf_add_text(out, checkpoint->origin);

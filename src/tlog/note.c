@@ -300,6 +300,12 @@ static bool verify_cosignature(const struct note_key *key, struct slice text, st
 	       verify_ed25519(key->key, buf_slice(&message), after(bytes, TIME_SIZE));
 }
 
+bool note_signature_is_of(const struct note_signature *signature, const struct note_key *key)
+{
+	return slice_is(signature->name, key->name) &&
+	       memcmp(signature->id, key->id, sizeof key->id) == 0;
+}
+
 enum note_verdict note_verify_text(struct slice text, const struct note *note,
                                    const struct note_key *key, int64_t *ret_time_us)
 {
@@ -307,8 +313,7 @@ enum note_verdict note_verify_text(struct slice text, const struct note *note,
 	int64_t latest_us = TIME_NONE;
 	for (size_t i = 0; i < note->count; i++) {
 		const struct note_signature *signature = &note->signatures[i];
-		if (!slice_is(signature->name, key->name) ||
-		    memcmp(signature->id, key->id, sizeof key->id) != 0)
+		if (!note_signature_is_of(signature, key))
 			continue;
 		int64_t time_us = TIME_NONE;
 		bool good = key->type == NOTE_COSIGNATURE

@@ -62,6 +62,9 @@ int note_parse(struct arena *arena, struct slice text, struct note *ret, struct 
 int note_parse_signatures(struct arena *arena, struct slice lines, struct note *ret,
                           struct error *error) MUST_CHECK;
 
+/* Returns whether a signature is of a key, by name and id. */
+bool note_signature_is_of(const struct note_signature *signature, const struct note_key *key);
+
 enum note_verdict {
 	NOTE_UNSIGNED, /* it has no signature of the key */
 	NOTE_SIGNED,

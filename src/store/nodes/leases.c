@@ -8,6 +8,7 @@
 static const char *const names[] = {
 	[LEASE_SEALER] = "sealer",   [LEASE_DELIVERER] = "deliverer",     [LEASE_SWEEP] = "sweep",
 	[LEASE_RENEWER] = "renewer", [LEASE_SIGNER_LIST] = "signer_list", [LEASE_DIGESTS] = "digests",
+	[LEASE_LOG] = "log",
 };
 
 int store_take_lease(struct store *store, enum lease_name name, const char *holder, int64_t now_us,

@@ -19,7 +19,8 @@ enum lease_name {
 	LEASE_SWEEP,
 	LEASE_RENEWER,
 	LEASE_SIGNER_LIST,
-	LEASE_DIGESTS
+	LEASE_DIGESTS,
+	LEASE_LOG
 };
 
 /* Takes or renews a lease until now_us + duration_us. *ret_taken is true when the lease was free,

@@ -1,0 +1,490 @@
+#include "evidence/log_publisher.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/schedule.h"
+#include "net/http_multi.h"
+#include "seal/signer.h"
+#include "store/tlog/log_records.h"
+#include "tlog/checkpoint.h"
+#include "tlog/witness_request.h"
+
+#define CHECKPOINT_MEMORY_MAX ((size_t)512 << 10)
+#define PAUSE_FIRST_US US_PER_SECOND
+#define PAUSE_MAX_US (60 * US_PER_SECOND)
+
+/* A witness and the exchange with it. */
+struct witness {
+	struct log_witness given;
+	uint64_t known_size; /* of the last tree that it cosigned, as far as is known */
+	bool busy;
+	bool cosigned;       /* the current checkpoint */
+	uint64_t asked_size; /* of the checkpoint that it was asked about last */
+	struct slice text;   /* of that one, in `body` */
+	int64_t failures;
+	int64_t not_before_us; /* monotonic */
+	char url[1100];
+	struct buf body;
+	struct http_exchange exchange;
+};
+
+struct log_publisher {
+	struct service *service;
+	char origin[NOTE_NAME_MAX + 1];
+	struct http_multi *many;
+	struct address_guard guard;
+	size_t count;
+	struct witness witnesses[LOG_WITNESSES_MAX];
+	/* The current checkpoint: the newest one. */
+	struct arena arena;
+	struct log_checkpoint current; /* size 0: none */
+	struct slice text;             /* of its note */
+	struct buf cosignatures;
+	int64_t asked_since_us; /* monotonic */
+	struct tile_reader reader;
+};
+
+/* ---- proofs ---- */
+
+static int read_tile(void *context, const struct tile_id *id, struct sha256 *ret_hashes,
+                     struct error *error)
+{
+	return store_read_log_tile(context, id, ret_hashes, error);
+}
+
+/* Appends the request about a checkpoint to one that knows the tree of `old_size`. */
+static int write_request(struct log_publisher *publisher, uint64_t old_size, uint64_t size,
+                         struct slice checkpoint, struct buf *out, struct error *error)
+{
+	const struct tile_store tiles = {.read = read_tile, .context = publisher->service->store};
+	struct witness_request request = {.old_size = old_size, .checkpoint = checkpoint};
+	const struct merkle_source source = tile_reader_init(&publisher->reader, &tiles, size);
+	int result = merkle_prove_consistency(&source, old_size, size, &request.path, error);
+	if (result)
+		return result;
+	buf_clear(out);
+	witness_request_write(&request, out);
+	return buf_check(out);
+}
+
+/* ---- signing ---- */
+
+static int sign_head(struct log_publisher *publisher, const struct log_head *head,
+                     struct error *error)
+{
+	struct signer *signer = publisher->service->signer;
+	struct checkpoint checkpoint = {.size = head->size, .root = head->root};
+	memcpy(checkpoint.origin, publisher->origin, sizeof checkpoint.origin);
+	BUF_AUTO struct buf text, request, note;
+	buf_init(&text, NOTE_SIZE_MAX);
+	buf_init(&request, WITNESS_REQUEST_MAX);
+	buf_init(&note, NOTE_SIZE_MAX);
+	checkpoint_write(&checkpoint, &text);
+	uint64_t known_size;
+	struct sha256 known_root;
+	uint8_t signature[SIGNER_LOG_SIGNATURE_SIZE];
+	int result = signer_get_checkpoint(signer, publisher->origin, &known_size, &known_root, error);
+	if (!result && known_size > head->size)
+		result = error_cause(error, ERR_CORRUPT,
+		                     "the log has %" PRIu64 " entries, and a checkpoint of %" PRIu64
+		                     " was signed: the store was set back",
+		                     head->size, known_size);
+	if (!result)
+		result =
+			write_request(publisher, known_size, head->size, buf_slice(&text), &request, error);
+	if (!result)
+		result = signer_sign_checkpoint(signer, buf_slice(&request), signature, error);
+	if (result)
+		return result;
+	const struct note_key key =
+		note_key_make(publisher->origin, NOTE_ED25519, signer_log_key(signer));
+	buf_add_slice(&note, buf_slice(&text));
+	buf_add_byte(&note, '\n');
+	note_add_signature(&key, signature, &note);
+	const struct log_checkpoint made = {.origin = publisher->origin,
+	                                    .size = head->size,
+	                                    .root = head->root,
+	                                    .signed_at_us = clock_now_us(),
+	                                    .note = buf_slice(&note),
+	                                    .is_final = publisher->count == 0};
+	result = buf_check(&note);
+	return result ? result : store_add_log_checkpoint(publisher->service->store, &made, error);
+}
+
+/* ---- the current checkpoint ---- */
+
+/* Finds out which witnesses have cosigned it: those of an earlier run of the service, too. */
+static int read_cosignatures(struct log_publisher *publisher, struct error *error)
+{
+	struct note lines = {0};
+	const struct slice stored = publisher->current.cosignatures;
+	int result =
+		stored.size > 0 ? note_parse_signatures(&publisher->arena, stored, &lines, error) : OK;
+	buf_clear(&publisher->cosignatures);
+	buf_add_slice(&publisher->cosignatures, stored);
+	for (size_t i = 0; !result && i < publisher->count; i++)
+		publisher->witnesses[i].cosigned =
+			note_verify_text(publisher->text, &lines, &publisher->witnesses[i].given.key, NULL) ==
+			NOTE_SIGNED;
+	return result ? result : buf_check(&publisher->cosignatures);
+}
+
+/* Reads the newest checkpoint, which another node may have signed. */
+static int read_newest(struct log_publisher *publisher, struct error *error)
+{
+	struct note note;
+	arena_reset(&publisher->arena);
+	publisher->asked_since_us = clock_monotonic_us();
+	int result =
+		store_get_newest_checkpoint(publisher->service->store, publisher->origin, CHECKPOINT_ANY,
+	                                &publisher->arena, &publisher->current, error);
+	if (!result)
+		result = note_parse(&publisher->arena, publisher->current.note, &note, error);
+	if (!result) {
+		publisher->text = note.text;
+		result = read_cosignatures(publisher, error);
+	}
+	if (result)
+		publisher->current = (struct log_checkpoint){0};
+	return result == ERR_NOT_FOUND ? OK : result;
+}
+
+/* Signs the head of the log unless that was done, also by another node, and makes the newest
+ * checkpoint the current one. */
+static int follow_head(struct log_publisher *publisher, struct error *error)
+{
+	struct log_head head;
+	int result = store_get_log_head(publisher->service->store, &head, error);
+	if (result || head.size == 0 || head.size == publisher->current.size)
+		return result;
+	result = read_newest(publisher, error);
+	if (result || publisher->current.size >= head.size)
+		return result;
+	result = sign_head(publisher, &head, error);
+	return result ? result : read_newest(publisher, error);
+}
+
+static int keep_cosignatures(struct log_publisher *publisher, struct error *error)
+{
+	struct log_checkpoint *current = &publisher->current;
+	int64_t count = 0;
+	for (size_t i = 0; i < publisher->count; i++)
+		count += publisher->witnesses[i].cosigned;
+	current->cosignatures = buf_slice(&publisher->cosignatures);
+	current->cosigners = count;
+	return store_set_cosignatures(publisher->service->store, current, error);
+}
+
+/* Ends the wait for cosignatures once all have come, or the quorum and all answers, or the time is
+ * over. Later ones are added all the same. */
+static int conclude(struct log_publisher *publisher, struct error *error)
+{
+	const struct settings *settings = publisher->service->settings;
+	struct log_checkpoint *current = &publisher->current;
+	if (current->size == 0 || current->is_final)
+		return OK;
+	bool all = true;
+	for (size_t i = 0; i < publisher->count; i++)
+		all = all && publisher->witnesses[i].cosigned;
+	bool late = clock_monotonic_us() - publisher->asked_since_us > settings->log_witness_timeout;
+	if (!all && !late)
+		return OK;
+	current->is_final = true;
+	int result = keep_cosignatures(publisher, error);
+	if (!result && current->cosigners < settings->log_quorum) {
+		char size[24], cosigners[24];
+		snprintf(size, sizeof size, "%" PRIu64, current->size);
+		snprintf(cosigners, sizeof cosigners, "%" PRId64, current->cosigners);
+		log_warning("log_quorum_missing", "size", size, "cosigners", cosigners);
+		atomic_fetch_add(&publisher->service->counters.log_quorums_missing, 1);
+	}
+	return result;
+}
+
+/* ---- exchanges ---- */
+
+static void delay(struct witness *witness)
+{
+	witness->failures++;
+	witness->not_before_us =
+		clock_monotonic_us() + backoff_us(witness->failures, PAUSE_FIRST_US, PAUSE_MAX_US);
+}
+
+static void report(struct log_publisher *publisher, struct witness *witness, const char *cause)
+{
+	/* Not each time: a witness may be away for days. */
+	if (witness->failures == 0 || witness->failures == 10)
+		log_warning("log_witness_failed", "witness", witness->given.key.name, "cause", cause);
+	atomic_fetch_add(&publisher->service->counters.log_witness_failures, 1);
+	delay(witness);
+}
+
+/* A witness that does not accept a consistent tree has seen another one of this log: somebody has
+ * a copy of the store, or set it back. */
+static void report_refusal(struct log_publisher *publisher, struct witness *witness,
+                           const char *cause)
+{
+	log_error("log_witness_refuses", "witness", witness->given.key.name, "cause", cause);
+	atomic_fetch_add(&publisher->service->counters.log_witness_refusals, 1);
+	delay(witness);
+}
+
+/* Takes the cosignature of an answer. */
+static int take_cosignature(struct log_publisher *publisher, struct witness *witness,
+                            struct error *error)
+{
+	const struct log_checkpoint *current = &publisher->current;
+	struct note lines;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CHECKPOINT_MEMORY_MAX);
+	int result =
+		note_parse_signatures(&arena, buf_slice(&witness->exchange.answer.body), &lines, error);
+	if (!result &&
+	    note_verify_text(witness->text, &lines, &witness->given.key, NULL) != NOTE_SIGNED)
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "no valid cosignature of its key");
+	if (result)
+		return result;
+	witness->failures = 0;
+	witness->known_size = witness->asked_size;
+	if (witness->asked_size != current->size || witness->cosigned)
+		return OK;
+	for (size_t i = 0; i < lines.count; i++)
+		if (note_signature_is_of(&lines.signatures[i], &witness->given.key))
+			buf_add_slice(&publisher->cosignatures, lines.signatures[i].line);
+	witness->cosigned = true;
+	result = buf_check(&publisher->cosignatures);
+	return result ? result : keep_cosignatures(publisher, error);
+}
+
+/* The witness knows a tree of another size. It is asked again, with the proof from there. */
+static void take_size(struct log_publisher *publisher, struct witness *witness, struct slice body)
+{
+	uint64_t size;
+	if (body.size > 0 && body.data[body.size - 1] == '\n')
+		body.size--;
+	if (!checkpoint_parse_size(body, &size)) {
+		report(publisher, witness, "409 without a size");
+		return;
+	}
+	bool is_ahead = size > publisher->current.size;
+	witness->known_size = is_ahead ? publisher->current.size : size;
+	if (is_ahead)
+		report_refusal(publisher, witness, "it has cosigned a larger tree of this log");
+}
+
+static int take_answer(struct log_publisher *publisher, struct witness *witness,
+                       struct error *error)
+{
+	struct http_exchange *exchange = &witness->exchange;
+	struct error detail = {0};
+	char status[64];
+	int result = OK;
+	witness->busy = false;
+	if (exchange->result) {
+		report(publisher, witness, error_reason(&exchange->error, exchange->result));
+		return OK;
+	}
+	const struct slice body = buf_slice(&exchange->answer.body);
+	snprintf(status, sizeof status, "status %d", exchange->answer.status);
+	switch (exchange->answer.status) {
+	case 200:
+		result = take_cosignature(publisher, witness, &detail);
+		if (result == ERR_INVALID_EVIDENCE) {
+			report(publisher, witness, detail.cause);
+			result = OK;
+		} else if (result && error) {
+			*error = detail;
+		}
+		break;
+	case 409: take_size(publisher, witness, body); break;
+	case 422: report_refusal(publisher, witness, status); break;
+	default: report(publisher, witness, status);
+	}
+	http_answer_free(&exchange->answer);
+	return result;
+}
+
+/* Asks each witness that has not cosigned the current checkpoint. */
+static int ask_witnesses(struct log_publisher *publisher, struct error *error)
+{
+	int64_t now_us = clock_monotonic_us();
+	int result = OK;
+	for (size_t i = 0; i < publisher->count && !result; i++) {
+		struct witness *witness = &publisher->witnesses[i];
+		if (witness->busy || witness->cosigned || publisher->current.size == 0 ||
+		    now_us < witness->not_before_us)
+			continue;
+		uint64_t size = publisher->current.size;
+		if (witness->known_size > size)
+			witness->known_size = 0;
+		result = write_request(publisher, witness->known_size, size, publisher->current.note,
+		                       &witness->body, error);
+		/* The note ends the body, and its text begins it. */
+		const struct slice body = buf_slice(&witness->body);
+		witness->text =
+			slice_make(body.data + body.size - publisher->current.note.size, publisher->text.size);
+		witness->asked_size = size;
+		witness->exchange = (struct http_exchange){
+			.request = {.url = witness->url,
+		                .body = body,
+		                .content_type = "text/plain; charset=utf-8",
+		                .timeout_ms =
+		                    (int)(publisher->service->settings->log_witness_timeout / 1000),
+		                .allow_http = true,
+		                .guard = &publisher->guard},
+			.context = witness};
+		if (!result) {
+			witness->busy = true;
+			http_multi_submit(publisher->many, &witness->exchange);
+		}
+	}
+	return result;
+}
+
+static int collect(struct log_publisher *publisher, int64_t wait_us, struct error *error)
+{
+	int result = OK;
+	struct http_exchange *exchange =
+		publisher->many ? http_multi_collect(publisher->many, wait_us) : NULL;
+	while (exchange) {
+		struct http_exchange *next = exchange->next;
+		int taken = take_answer(publisher, exchange->context, error);
+		result = result ? result : taken;
+		exchange = next;
+	}
+	return result;
+}
+
+int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct error *error)
+{
+	int result = follow_head(publisher, error);
+	if (!result)
+		result = ask_witnesses(publisher, error);
+	if (!result)
+		result = collect(publisher, wait_us, error);
+	return result ? result : conclude(publisher, error);
+}
+
+/* ---- the settings ---- */
+
+void log_origin(const struct settings *settings, char origin[NOTE_NAME_MAX + 1])
+{
+	if (*settings->log_origin) {
+		snprintf(origin, NOTE_NAME_MAX + 1, "%s", settings->log_origin);
+		return;
+	}
+	const char *url = settings->service_public_url;
+	const char *scheme_end = strstr(url, "://");
+	size_t size = strlen(url);
+	while (size > 0 && url[size - 1] == '/')
+		size--;
+	if (scheme_end)
+		size -= (size_t)(scheme_end + 3 - url);
+	snprintf(origin, NOTE_NAME_MAX + 1, "%.*s/log", (int)size, scheme_end ? scheme_end + 3 : url);
+}
+
+static int parse_witness(struct slice item, struct log_witness *ret, struct error *error)
+{
+	struct error detail = {0};
+	const char *space = item.size > 0 ? memchr(item.data, ' ', item.size) : NULL;
+	if (!space)
+		return error_cause(error, ERR_VALIDATION,
+		                   "log.witnesses: each must be a key, a space and a URL");
+	struct slice key = slice_make(item.data, (size_t)(space - item.data));
+	struct slice url = slice_make(space + 1, item.size - key.size - 1);
+	while (url.size > 0 && url.data[url.size - 1] == '/')
+		url.size--;
+	if (note_key_parse(key, &ret->key, &detail))
+		return error_cause(error, ERR_VALIDATION, "log.witnesses: key: %s", detail.cause);
+	if (ret->key.type != NOTE_COSIGNATURE)
+		return error_cause(error, ERR_VALIDATION,
+		                   "log.witnesses: the key of %s must be of type 4 (cosignatures)",
+		                   ret->key.name);
+	if (url.size >= sizeof ret->url)
+		return error_cause(error, ERR_VALIDATION, "log.witnesses: a URL is too long");
+	memcpy(ret->url, url.data, url.size);
+	ret->url[url.size] = '\0';
+	return http_url_check(url, true, "log.witnesses", error);
+}
+
+static struct slice trim(struct slice text)
+{
+	while (text.size > 0 && text.data[0] == ' ')
+		text = slice_make(text.data + 1, text.size - 1);
+	while (text.size > 0 && text.data[text.size - 1] == ' ')
+		text.size--;
+	return text;
+}
+
+int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNESSES_MAX],
+                        size_t *ret_count, struct error *error)
+{
+	struct slice rest = slice_of(list);
+	int result = OK;
+	*ret_count = 0;
+	while (!result && rest.size > 0) {
+		const char *comma = memchr(rest.data, ',', rest.size);
+		size_t size = comma ? (size_t)(comma - rest.data) : rest.size;
+		if (*ret_count == LOG_WITNESSES_MAX)
+			return error_cause(error, ERR_VALIDATION, "log.witnesses: more than %d",
+			                   LOG_WITNESSES_MAX);
+		struct log_witness *witness = &witnesses[*ret_count];
+		result = parse_witness(trim(slice_make(rest.data, size)), witness, error);
+		for (size_t i = 0; !result && i < *ret_count; i++)
+			if (memcmp(witnesses[i].key.key, witness->key.key, NOTE_KEY_SIZE) == 0)
+				result = error_cause(error, ERR_VALIDATION, "log.witnesses: two keys are the same");
+		*ret_count += !result;
+		size += comma != NULL;
+		rest = slice_make(rest.data + size, rest.size - size);
+	}
+	return result;
+}
+
+int log_publisher_make(struct service *service, struct log_publisher **ret, struct error *error)
+{
+	struct log_witness given[LOG_WITNESSES_MAX];
+	struct log_publisher *publisher = calloc(1, sizeof *publisher);
+	if (!publisher)
+		return ERR_NO_MEMORY;
+	publisher->service = service;
+	arena_init(&publisher->arena, CHECKPOINT_MEMORY_MAX);
+	buf_init(&publisher->cosignatures, NOTE_SIZE_MAX);
+	log_origin(service->settings, publisher->origin);
+	int result =
+		log_witnesses_parse(service->settings->log_witnesses, given, &publisher->count, error);
+	if (!result)
+		result = network_list_parse(slice_of(service->settings->log_allow_networks),
+		                            &publisher->guard.allowed, error);
+	for (size_t i = 0; i < publisher->count; i++) {
+		struct witness *witness = &publisher->witnesses[i];
+		witness->given = given[i];
+		snprintf(witness->url, sizeof witness->url, "%s/add-checkpoint", given[i].url);
+		buf_init(&witness->body, WITNESS_REQUEST_MAX);
+	}
+	if (!result && publisher->count > 0)
+		result = http_multi_start(&publisher->many, error);
+	if (result)
+		log_publisher_free(publisher);
+	else
+		*ret = publisher;
+	return result;
+}
+
+void log_publisher_free(struct log_publisher *publisher)
+{
+	if (!publisher)
+		return;
+	struct http_exchange *left = publisher->many ? http_multi_stop(publisher->many) : NULL;
+	for (; left; left = left->next)
+		if (!left->result)
+			http_answer_free(&left->answer);
+	for (size_t i = 0; i < publisher->count; i++)
+		buf_free(&publisher->witnesses[i].body);
+	buf_free(&publisher->cosignatures);
+	arena_free(&publisher->arena);
+	free(publisher);
+}

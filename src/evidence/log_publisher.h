@@ -1,0 +1,35 @@
+/* Publication of the log of segments: signs its head as a checkpoint after each round, and collects
+ * cosignatures from witnesses (C2SP tlog-witness), all at once. A witness that does not answer
+ * delays nothing: after log.witness_timeout, a checkpoint is published with the cosignatures that
+ * there are. The caller holds the lease (jobs). */
+#ifndef EVIDENCE_LOG_PUBLISHER_H
+#define EVIDENCE_LOG_PUBLISHER_H
+
+#include "service/service.h"
+#include "store/tlog/log_checkpoints.h"
+#include "tlog/note.h"
+
+#define LOG_WITNESSES_MAX 16
+
+/* A witness of log.witnesses: "VKEY URL". */
+struct log_witness {
+	struct note_key key;
+	char url[1024]; /* submission prefix */
+};
+/* Reads log.witnesses. ERR_VALIDATION with the message. */
+int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNESSES_MAX],
+                        size_t *ret_count, struct error *error) MUST_CHECK;
+/* The origin of the log: log.origin, or service.public_url without its scheme, and "/log". */
+void log_origin(const struct settings *settings, char origin[NOTE_NAME_MAX + 1]);
+
+struct log_publisher; /* one thread at a time */
+
+int log_publisher_make(struct service *service, struct log_publisher **ret, struct error *error)
+	MUST_CHECK;
+void log_publisher_free(struct log_publisher *publisher); /* NULL-safe; ends its exchanges */
+/* Signs the head of the log if it is new, and goes on with the exchanges, waiting for the next
+ * answer for `wait_us` at most. */
+int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct error *error)
+	MUST_CHECK;
+
+#endif

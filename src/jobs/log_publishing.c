@@ -1,0 +1,53 @@
+/* Publishes the log of segments: its checkpoints and their cosignatures. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/schedule.h"
+#include "base/tuned.h"
+#include "evidence/log_publisher.h"
+#include "jobs/internal.h"
+#include "service/read_only.h"
+
+#define POLL_US US_PER_SECOND
+#define PAUSE_MAX_US (60 * US_PER_SECOND)
+
+int log_publishing_init(struct log_publishing *publishing, struct service *service,
+                        const char *node, struct lease_renewer *lease_renewer, struct error *error)
+{
+	*publishing = (struct log_publishing){
+		.service = service,
+		.lease = {.store = service->store,
+	              .lease_renewer = lease_renewer,
+	              .name = LEASE_LOG,
+	              .holder = publishing->holder},
+	};
+	snprintf(publishing->holder, sizeof publishing->holder, "%s", node);
+	return log_publisher_make(service, &publishing->publisher, error);
+}
+
+void log_publishing_free(struct log_publishing *publishing)
+{
+	log_publisher_free(publishing->publisher);
+}
+
+int64_t log_publishing_run(void *context, const atomic_bool *stopping)
+{
+	struct log_publishing *publishing = context;
+	struct error error = {0};
+	bool leased = false;
+	if (read_only_is_active(publishing->service))
+		return READ_ONLY_POLL_US;
+	int result = renewed_lease_take(&publishing->lease, &leased, &error);
+	if (!result && leased) {
+		result = log_publisher_run(publishing->publisher, tuned_up_to("log_poll_us", POLL_US / 10),
+		                           &error);
+		renewed_lease_pause(&publishing->lease);
+	}
+	if (!result || atomic_load(stopping)) {
+		publishing->failures = 0;
+		return tuned_up_to("log_poll_us", POLL_US);
+	}
+	log_warning("log_not_published", "error", error_code_text(result), "cause",
+	            error_reason(&error, result));
+	return backoff_us(++publishing->failures, POLL_US, PAUSE_MAX_US);
+}
