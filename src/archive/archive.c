@@ -18,6 +18,8 @@ enum phase {
 	PHASE_ROUNDS,
 	PHASE_OBJECTS,
 	PHASE_RENEWALS,
+	PHASE_CHECKPOINTS,
+	PHASE_LOG_PLACES,
 	PHASE_CLOSED
 };
 
@@ -341,6 +343,28 @@ int archive_add_renewal(struct archive *archive, const struct archive_stamp *sta
 	buf_clear(&archive->text);
 	archive_stamp_line(stamp, &archive->text);
 	return add_line(archive, STREAM_RENEWALS, error);
+}
+
+int archive_add_checkpoint(struct archive *archive, const struct archive_checkpoint *checkpoint,
+                           struct error *error)
+{
+	int result = enter(archive, PHASE_CHECKPOINTS, error);
+	if (result < 0)
+		return result;
+	buf_clear(&archive->text);
+	archive_checkpoint_line(checkpoint, &archive->text);
+	return add_line(archive, STREAM_CHECKPOINTS, error);
+}
+
+int archive_add_log_place(struct archive *archive, const struct archive_log_place *place,
+                          struct error *error)
+{
+	int result = enter(archive, PHASE_LOG_PLACES, error);
+	if (result < 0)
+		return result;
+	buf_clear(&archive->text);
+	archive_log_line(place, &archive->text);
+	return add_line(archive, STREAM_LOG, error);
 }
 
 /* Writes the ASiCManifest, which lists the manifest first, and its signature. */

@@ -15,6 +15,9 @@
  *   archive_add_object   each object to which a token refers, once, ascending by SHA-256
  *   archive_add_renewal  each archive timestamp to which a token or another archive timestamp
  *                        refers, once, descending by number
+ *   archive_add_checkpoint  each checkpoint of the log in which a path of a segment ends, and the
+ *                        newest one, ascending
+ *   archive_add_log_place  for each segment, in their order; if there are checkpoints
  *   archive_finish
  *
  * A test archive has no leaves, segments and rounds. Content parts (part.h) can be written at the
@@ -29,6 +32,7 @@
 #include "seal/cms.h"
 #include "seal/segment.h"
 #include "seal/tree.h"
+#include "tlog/merkle.h"
 
 #define ARCHIVE_VERSION 3            /* written; older versions remain readable */
 #define ARCHIVE_VERSION_OF_SIGNERS 3 /* first version with an optional list of signers */
@@ -114,6 +118,18 @@ struct archive_round {
 	size_t token_count; /* 1 to ARCHIVE_TOKENS_MAX; 1 in version 1 */
 };
 
+/* A checkpoint of the log of segments (src/tlog). */
+struct archive_checkpoint {
+	const char *note;                      /* with the cosignatures */
+	const struct merkle_path *consistency; /* to the next checkpoint of the archive; empty: last */
+};
+/* Where a segment is in the log. */
+struct archive_log_place {
+	uint64_t size; /* of the checkpoint to whose root the path leads; 0: it precedes the log */
+	uint64_t index;
+	const struct merkle_path *path;
+};
+
 struct archive;
 
 /* Creates or truncates `path`. The facts and the data to which they point must stay valid until
@@ -143,6 +159,10 @@ int archive_add_object(struct archive *archive, const struct archive_object *obj
 /* Adds an archive timestamp. Returns ERR_USAGE if it is out of order; ERR_TOO_LARGE. */
 int archive_add_renewal(struct archive *archive, const struct archive_stamp *stamp,
                         struct error *error) MUST_CHECK;
+int archive_add_checkpoint(struct archive *archive, const struct archive_checkpoint *checkpoint,
+                           struct error *error) MUST_CHECK;
+int archive_add_log_place(struct archive *archive, const struct archive_log_place *place,
+                          struct error *error) MUST_CHECK;
 /* Sets the content parts, before archive_finish. They must stay valid until then. */
 int archive_set_parts(struct archive *archive, const struct part_facts *parts, size_t count,
                       struct error *error) MUST_CHECK;

@@ -8,8 +8,8 @@
 
 const char *archive_stream_text(enum archive_stream stream)
 {
-	static const char *const texts[] = {"events", "leaves",     "seals",
-	                                    "rounds", "validation", "renewals"};
+	static const char *const texts[] = {"events",     "leaves",   "seals",       "rounds",
+	                                    "validation", "renewals", "checkpoints", "log"};
 	return texts[stream];
 }
 
@@ -161,6 +161,32 @@ void archive_stamp_line(const struct archive_stamp *stamp, struct buf *out)
 	json_renewal(&writer, &stamp->renewal);
 	json_integer(&writer, "stamp", stamp->stamp);
 	json_base64(&writer, "token", stamp->token);
+	json_end_object(&writer);
+}
+
+void archive_checkpoint_line(const struct archive_checkpoint *checkpoint, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_hashes(&writer, "consistency", checkpoint->consistency->hashes,
+	            checkpoint->consistency->count);
+	json_text(&writer, "note", checkpoint->note);
+	json_end_object(&writer);
+}
+
+void archive_log_line(const struct archive_log_place *place, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	if (place->size > 0)
+		json_integer(&writer, "index", (int64_t)place->index);
+	else
+		json_null(&writer, "index");
+	json_hashes(&writer, "path", place->path->hashes, place->path->count);
+	if (place->size > 0)
+		json_integer(&writer, "size", (int64_t)place->size);
+	else
+		json_null(&writer, "size");
 	json_end_object(&writer);
 }
 

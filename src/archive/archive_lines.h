@@ -31,8 +31,10 @@ enum archive_stream {
 	STREAM_LEAVES,
 	STREAM_SEALS,
 	STREAM_ROUNDS,
-	STREAM_VALIDATION, /* not in version 1 */
-	STREAM_RENEWALS,   /* not in version 1 */
+	STREAM_VALIDATION,  /* not in version 1 */
+	STREAM_RENEWALS,    /* not in version 1 */
+	STREAM_CHECKPOINTS, /* from version 3 on */
+	STREAM_LOG,         /* from version 3 on */
 	STREAM_COUNT
 };
 const char *archive_stream_text(enum archive_stream stream);
@@ -51,6 +53,9 @@ void archive_object_line(const struct archive_object *object, const struct sha25
                          struct buf *out);
 
 void archive_stamp_line(const struct archive_stamp *stamp, struct buf *out);
+
+void archive_checkpoint_line(const struct archive_checkpoint *checkpoint, struct buf *out);
+void archive_log_line(const struct archive_log_place *place, struct buf *out);
 
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error) MUST_CHECK;
@@ -71,6 +76,11 @@ int archive_read_object(struct arena *arena, struct slice line, struct archive_o
                         struct sha256 *ret_sha256, struct error *error) MUST_CHECK;
 int archive_read_stamp(struct arena *arena, struct slice line, struct archive_stamp *ret_stamp,
                        struct error *error) MUST_CHECK;
+int archive_read_checkpoint(struct arena *arena, struct slice line,
+                            struct archive_checkpoint *ret_checkpoint, struct error *error)
+	MUST_CHECK;
+int archive_read_log_place(struct arena *arena, struct slice line,
+                           struct archive_log_place *ret_place, struct error *error) MUST_CHECK;
 int archive_read_genesis(struct arena *arena, struct slice text, struct genesis_facts *ret_genesis,
                          struct error *error) MUST_CHECK;
 int archive_read_config(struct arena *arena, struct slice text, struct config_facts *ret_config,

@@ -291,6 +291,58 @@ int archive_read_object(struct arena *arena, struct slice line, struct archive_o
 	return reader.result;
 }
 
+/* Takes a proof of the log, in the order of its hashes. */
+static const struct merkle_path *take_merkle_path(struct json_reader *reader, const char *name)
+{
+	const struct json *array = json_take(reader, name, JSON_ARRAY);
+	if (array && array->count > MERKLE_PATH_MAX)
+		json_refuse(reader, name);
+	struct merkle_path *path = reader->result ? NULL : arena_alloc(reader->arena, sizeof *path);
+	if (!path && !reader->result)
+		reader->result = error_cause(reader->error, ERR_NO_MEMORY, "%s", name);
+	if (!path)
+		return NULL;
+	for (const struct json *item = array->first; item; item = item->next)
+		if (item->type != JSON_STRING ||
+		    !hex_decode(item->text, path->hashes[path->count++].bytes, SHA256_SIZE)) {
+			json_refuse(reader, name);
+			return NULL;
+		}
+	return path;
+}
+
+int archive_read_checkpoint(struct arena *arena, struct slice line,
+                            struct archive_checkpoint *ret_checkpoint, struct error *error)
+{
+	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
+	struct archive_checkpoint checkpoint = {.consistency =
+	                                            take_merkle_path(&reader, "consistency")};
+	checkpoint.note = json_take_text(&reader, "note");
+	if (!reader.result)
+		*ret_checkpoint = checkpoint;
+	return reader.result;
+}
+
+int archive_read_log_place(struct arena *arena, struct slice line,
+                           struct archive_log_place *ret_place, struct error *error)
+{
+	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
+	struct archive_log_place place = {0};
+	bool is_logged = !json_is_null(&reader, "size");
+	if (is_logged)
+		place.index = (uint64_t)json_take_integer(&reader, "index", 0);
+	place.path = take_merkle_path(&reader, "path");
+	if (is_logged)
+		place.size = (uint64_t)json_take_integer(&reader, "size", 1);
+	if (is_logged && place.index >= place.size)
+		json_refuse(&reader, "index");
+	if (!reader.result && !is_logged && place.path->count > 0)
+		json_refuse(&reader, "path");
+	if (!reader.result)
+		*ret_place = place;
+	return reader.result;
+}
+
 static struct genesis_nonce take_nonce(struct json_reader *reader)
 {
 	struct genesis_nonce nonce = {.exists = reader->object && json_member(reader->object, "nonce")};
