@@ -1,0 +1,245 @@
+"""Transparency logs for tests: an implementation of its own of what src/tlog does, from the specifications (RFC 6962;
+C2SP signed-note, tlog-checkpoint, tlog-cosignature, tlog-tiles, tlog-proof). Needs python3-cryptography."""
+
+import base64
+import hashlib
+import json
+import struct
+import urllib.error
+import urllib.request
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+
+WIDTH = 256
+ED25519, COSIGNATURE = 1, 4
+
+
+def sha256(data):
+    return hashlib.sha256(data).digest()
+
+
+# ---- trees ----
+
+def leaf_hash(entry):
+    return sha256(b"\0" + entry)
+
+
+def node_hash(left, right):
+    return sha256(b"\1" + left + right)
+
+
+def split(count):
+    """The largest power of two below it."""
+    return 1 << (count - 1).bit_length() - 1
+
+
+def root(leaves):
+    if not leaves:
+        return sha256(b"")
+    if len(leaves) == 1:
+        return leaves[0]
+    half = split(len(leaves))
+    return node_hash(root(leaves[:half]), root(leaves[half:]))
+
+
+def inclusion(leaves, index):
+    """The proof, from the leaf upwards (RFC 6962, section 2.1.1)."""
+    if len(leaves) == 1:
+        return []
+    half = split(len(leaves))
+    if index < half:
+        return inclusion(leaves[:half], index) + [root(leaves[half:])]
+    return inclusion(leaves[half:], index - half) + [root(leaves[:half])]
+
+
+def consistency(leaves, old_size, is_whole=True):
+    """The proof that the tree begins with one of `old_size` leaves (section 2.1.2)."""
+    if old_size in (0, len(leaves)):
+        return [] if is_whole else [root(leaves)]
+    half = split(len(leaves))
+    if old_size <= half:
+        return consistency(leaves[:half], old_size, is_whole) + [root(leaves[half:])]
+    return consistency(leaves[half:], old_size - half, False) + [root(leaves[:half])]
+
+
+def root_of_path(leaf, index, size, path):
+    """The root to which an inclusion proof leads; None: it has another number of hashes."""
+    path = list(path)
+    result = _climb(leaf, index, size, path)
+    return result if not path else None
+
+
+def _climb(leaf, index, size, path):
+    if size == 1:
+        return leaf
+    half = split(size)
+    if index < half:
+        below = _climb(leaf, index, half, path)
+        return node_hash(below, path.pop(0)) if below and path else None
+    below = _climb(leaf, index - half, size - half, path)
+    return node_hash(path.pop(0), below) if below and path else None
+
+
+# ---- keys and notes ----
+
+class Key:
+    """A key that signs notes (ED25519) or cosigns checkpoints (COSIGNATURE)."""
+
+    def __init__(self, name, kind, private=None):
+        self.name, self.kind = name, kind
+        self.private = private or ed25519.Ed25519PrivateKey.generate()
+        self.public = self.private.public_key().public_bytes(serialization.Encoding.Raw,
+                                                             serialization.PublicFormat.Raw)
+
+    @classmethod
+    def load(cls, name, kind, pem):
+        return cls(name, kind, serialization.load_pem_private_key(pem, None))
+
+    @property
+    def id(self):
+        return sha256(self.name.encode() + b"\n" + bytes([self.kind]) + self.public)[:4]
+
+    @property
+    def vkey(self):
+        return f"{self.name}+{self.id.hex()}+{base64.b64encode(bytes([self.kind]) + self.public).decode()}"
+
+    def line(self, signature):
+        return f"— {self.name} {base64.b64encode(self.id + signature).decode()}\n"
+
+    def sign(self, text):
+        return self.line(self.private.sign(text.encode()))
+
+    def cosign(self, text, time):
+        message = f"cosignature/v1\ntime {time}\n{text}"
+        return self.line(struct.pack(">Q", time) + self.private.sign(message.encode()))
+
+
+def parse_vkey(vkey):
+    """(name, id, kind, public key)"""
+    name, key_id, rest = vkey.split("+", 2)
+    data = base64.b64decode(rest, validate=True)
+    assert sha256(name.encode() + b"\n" + data)[:4].hex() == key_id
+    return name, bytes.fromhex(key_id), data[0], data[1:]
+
+
+def parse_note(note):
+    """(text, [(name, id, signature)])"""
+    text, _, lines = note.rpartition("\n\n")
+    signatures = []
+    for line in lines.splitlines():
+        dash, name, data = line.split(" ")
+        assert dash == "—"
+        data = base64.b64decode(data, validate=True)
+        signatures.append((name, data[:4], data[4:]))
+    return text + "\n", signatures
+
+
+def verify_note(note, vkey):
+    """The times of the key's cosignatures, [None] for a signature without one; []: it has none. A false one raises
+    InvalidSignature."""
+    name, key_id, kind, public = parse_vkey(vkey)
+    text, signatures = parse_note(note)
+    times = []
+    for signer, signer_id, signature in signatures:
+        if (signer, signer_id) != (name, key_id):
+            continue
+        message, time = text, None
+        if kind == COSIGNATURE:
+            (time,), signature = struct.unpack(">Q", signature[:8]), signature[8:]
+            message = f"cosignature/v1\ntime {time}\n{text}"
+        ed25519.Ed25519PublicKey.from_public_bytes(public).verify(signature, message.encode())
+        times.append(time)
+    return times
+
+
+def checkpoint_text(origin, size, root_hash):
+    return f"{origin}\n{size}\n{base64.b64encode(root_hash).decode()}\n"
+
+
+def parse_checkpoint(text):
+    """(origin, size, root)"""
+    origin, size, root_hash = text.splitlines()[:3]
+    return origin, int(size), base64.b64decode(root_hash, validate=True)
+
+
+# ---- the log of a service ----
+
+def tile_index(number):
+    elements = [f"{number % 1000:03}"]
+    while number >= 1000:
+        number //= 1000
+        elements.insert(0, f"x{number % 1000:03}")
+    return "/".join(elements)
+
+
+def tile_path(level, index, width):
+    return f"tile/{level}/{tile_index(index)}" + (f".p/{width}" if width < WIDTH else "")
+
+
+def tag_of(genesis):
+    """The tag of the chain with that genesis document."""
+    return hashlib.sha256(b"constancia-tag/1" + sha256(genesis)).hexdigest()
+
+
+class RemoteLog:
+    """Reads a log at an address, and checks all of it against its tiles."""
+
+    def __init__(self, url):
+        self.url = url.rstrip("/")
+
+    def get(self, path):
+        with urllib.request.urlopen(f"{self.url}/{path}", timeout=60) as answer:
+            return answer.read()
+
+    def status(self, path):
+        try:
+            with urllib.request.urlopen(f"{self.url}/{path}", timeout=60) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def note(self):
+        return self.get("checkpoint").decode()
+
+    def entries(self, size):
+        """The first `size` entries, as bytes; checked against the tiles of level 0."""
+        found = []
+        for index in range((size + WIDTH - 1) // WIDTH):
+            width = min(WIDTH, size - index * WIDTH)
+            bundle = self.get(tile_path("entries", index, width))
+            tile = self.get(tile_path(0, index, width))
+            assert len(tile) == 32 * width
+            for place in range(width):
+                (length,) = struct.unpack(">H", bundle[:2])
+                entry, bundle = bundle[2:2 + length], bundle[2 + length:]
+                assert leaf_hash(entry) == tile[32 * place:32 * place + 32]
+                found.append(entry)
+            assert not bundle
+        return found
+
+    def check(self):
+        """(note, entries as objects) of the whole log; the upper tiles are recomputed, too."""
+        note = self.note()
+        _, size, expected = parse_checkpoint(parse_note(note)[0])
+        entries = self.entries(size)
+        hashes = [leaf_hash(entry) for entry in entries]
+        assert root(hashes) == expected
+        level, nodes = 0, hashes
+        while len(nodes) >= WIDTH:
+            nodes = [root(nodes[at:at + WIDTH]) for at in range(0, len(nodes) // WIDTH * WIDTH, WIDTH)]
+            level += 1
+            for index in range((len(nodes) + WIDTH - 1) // WIDTH):
+                part = nodes[index * WIDTH:(index + 1) * WIDTH]
+                assert self.get(tile_path(level, index, len(part))) == b"".join(part)
+        parsed = [json.loads(entry) for entry in entries]
+        for entry, text in zip(parsed, entries):
+            assert json.dumps(entry, separators=(",", ":"), sort_keys=True).encode() == text
+            assert set(entry) == {"chain_hash_last", "first_sequence", "last_sequence", "seal_hash", "tag", "v"}
+        return note, parsed
+
+
+__all__ = ["InvalidSignature", "Key", "RemoteLog", "checkpoint_text", "consistency", "inclusion", "leaf_hash",
+           "node_hash", "parse_checkpoint", "parse_note", "parse_vkey", "root", "root_of_path", "sha256", "tag_of",
+           "tile_path", "verify_note"]
