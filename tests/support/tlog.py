@@ -82,6 +82,34 @@ def _climb(leaf, index, size, path):
     return node_hash(path.pop(0), below) if below and path else None
 
 
+def is_consistent(old_size, old_root, size, new_root, path):
+    """Whether the proof shows that the tree begins with the old one (RFC 9162, section 2.1.4.2)."""
+    if old_size > size:
+        return False
+    if old_size == size:
+        return not path and old_root == new_root
+    if old_size == 0:
+        return not path
+    if not path:
+        return False
+    path = list(path) if old_size & (old_size - 1) else [old_root, *path]
+    node, last = old_size - 1, size - 1
+    while node & 1:
+        node, last = node >> 1, last >> 1
+    old, new = path[0], path[0]
+    for item in path[1:]:
+        if last == 0:
+            return False
+        if node & 1 or node == last:
+            old, new = node_hash(item, old), node_hash(item, new)
+            while not node & 1 and node:
+                node, last = node >> 1, last >> 1
+        else:
+            new = node_hash(new, item)
+        node, last = node >> 1, last >> 1
+    return last == 0 and (old, new) == (old_root, new_root)
+
+
 # ---- keys and notes ----
 
 class Key:
@@ -240,6 +268,6 @@ class RemoteLog:
         return note, parsed
 
 
-__all__ = ["InvalidSignature", "Key", "RemoteLog", "checkpoint_text", "consistency", "inclusion", "leaf_hash",
+__all__ = ["InvalidSignature", "Key", "RemoteLog", "checkpoint_text", "consistency", "inclusion", "is_consistent", "leaf_hash",
            "node_hash", "parse_checkpoint", "parse_note", "parse_vkey", "root", "root_of_path", "sha256", "tag_of",
            "tile_path", "verify_note"]

@@ -1,0 +1,227 @@
+"""The transparency log of segments, read as anybody can and checked with an implementation of its own
+(tests/support/tlog.py), and its witnesses, which are written from the specification (scripted_witness.py)."""
+
+import io
+import json
+import shutil
+import zipfile
+
+import pytest
+
+import tlog
+from client import Client, Service, eventually
+from scripted_witness import ScriptedWitness
+
+INTERVAL = "200ms"
+ORIGIN = "log.example/segments"
+
+
+class Log:
+    """The log of a running service."""
+
+    def __init__(self, service):
+        self.service = service
+        self.remote = tlog.RemoteLog(f"http://127.0.0.1:{service.port}/log")
+        pem = (service.data / "signer" / "log.key").read_bytes()
+        self.key = tlog.Key.load(ORIGIN, tlog.ED25519, pem)
+
+    def size(self):
+        if self.remote.status("checkpoint") == 404:
+            return 0
+        return tlog.parse_checkpoint(tlog.parse_note(self.remote.note())[0])[1]
+
+    def wait_beyond(self, size):
+        return eventually(lambda: self.size() > size and self.size(), f"the log has more than {size} entries")
+
+
+def started(tmp_path, *witnesses, **settings):
+    if witnesses:
+        settings["log__witnesses"] = ",".join(f"{one.vkey} {one.url}" for one in witnesses)
+    return Service(tmp_path, seal__interval=INTERVAL, log__origin=ORIGIN, log__allow_networks="127.0.0.0/8",
+                   rate__live=100000, **settings)
+
+
+@pytest.fixture
+def service(tmp_path):
+    running = started(tmp_path)
+    running.start()
+    yield running
+    running.discard()
+
+
+def grow(log, channel, rounds):
+    """Registers events and waits until they are in the log, that many times."""
+    for _ in range(rounds):
+        before = log.size()
+        channel.live.register().expect(201)
+        log.wait_beyond(before)
+
+
+def test_the_log_has_a_leaf_for_each_segment(service):
+    channels = [service.new_channel(credits=1000) for _ in range(3)]
+    log = Log(service)
+    for channel in channels:
+        for n in range(5):
+            channel.live.register({"n": n}).expect(201)
+    grow(log, channels[0], 12)
+    archive = channels[0].live.certified(seq_from=1, seq_to=17)
+    body = channels[0].live.download(archive["evidence_url"]).expect(200).body
+    with zipfile.ZipFile(io.BytesIO(body)) as opened:
+        genesis = opened.read("genesis.json")
+    note, entries = log.remote.check()
+    assert tlog.verify_note(note, log.key.vkey) == [None]
+    ours = [entry for entry in entries if entry["tag"] == tlog.tag_of(genesis)]
+    last = 0
+    for entry in ours:
+        assert entry["first_sequence"] == last + 1 and entry["last_sequence"] >= entry["first_sequence"]
+        last = entry["last_sequence"]
+    events = channels[0].live.walk("/v1/events", 500)
+    assert last == len(events) == 17
+    chain = {event["sequence"]: event["chain_hash"] for event in events}
+    assert all(chain[entry["last_sequence"]] == entry["chain_hash_last"] for entry in ours)
+    assert len(json.loads(genesis)["nonce"]) == 32
+    assert len({entry["seal_hash"] for entry in entries}) == len(entries)
+
+
+def test_checkpoints_belong_together(service):
+    """Each one begins with all leaves of those before, also after kills."""
+    channel = service.new_channel(credits=1000)
+    log = Log(service)
+    notes = []
+    for round_number in range(6):
+        grow(log, channel, 2)
+        notes.append(log.remote.note())
+        if round_number % 2:
+            service.kill()
+            service.start()
+            log = Log(service)
+            channel.live = Client(service, channel.live_key["key"])
+    sizes = [tlog.parse_checkpoint(tlog.parse_note(note)[0])[1] for note in notes]
+    hashes = [tlog.leaf_hash(entry) for entry in log.remote.entries(log.size())]
+    assert sizes == sorted(set(sizes))
+    for note in notes:
+        _, size, root = tlog.parse_checkpoint(tlog.parse_note(note)[0])
+        assert tlog.verify_note(note, log.key.vkey) == [None] and tlog.root(hashes[:size]) == root
+
+
+@pytest.mark.parametrize("path, status", (
+    ("tile/0/000", 404), ("tile/0/000.p/999", 404), ("tile/1/000.p/1", 404), ("tile/0/0", 404), ("tile/7/000", 404),
+    ("tile/0/x000/000", 404), ("tile/0/001.p/1", 404), ("tile/entries/000", 404), ("", 404), ("tile", 404),
+    ("checkpoint/", 404), ("tile/0/000.p/1", 200), ("tile/entries/000.p/1", 200), ("entries/000.p/1", 200)))
+def test_only_tiles_of_the_log_exist(service, path, status):
+    channel = service.new_channel(credits=1000)
+    log = Log(service)
+    grow(log, channel, 1)
+    assert log.size() < 256
+    assert log.remote.status(path) == status
+
+
+def test_tiles_may_be_cached_and_checkpoints_not_for_long(service):
+    channel = service.new_channel(credits=1000)
+    grow(Log(service), channel, 1)
+    client = Client(service)
+    tile = client.call("GET", "/log/tile/0/000.p/1").expect(200)
+    assert tile.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert tile.headers["Content-Type"] == "application/octet-stream"
+    assert tile.headers["Access-Control-Allow-Origin"] == "*"
+    note = client.call("GET", "/log/checkpoint").expect(200)
+    assert note.headers["Cache-Control"] == "public, max-age=1"
+    assert note.headers["Content-Type"] == "text/plain; charset=utf-8"
+    client.close()
+
+
+# ---- witnesses ----
+
+@pytest.fixture
+def witnesses():
+    made = []
+
+    def make(name, logs):
+        made.append(ScriptedWitness(name, logs))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def witnessed(tmp_path, witnesses):
+    """A service with two witnesses that know its log's key."""
+    running = started(tmp_path / "a")
+    running.start()  # it makes the key
+    assert running.stop() == 0
+    log_key = tlog.Key.load(ORIGIN, tlog.ED25519, (running.data / "signer" / "log.key").read_bytes())
+    pair = [witnesses(f"witness.example/{name}", [log_key.vkey]) for name in ("one", "two")]
+    running = started(tmp_path / "a", *pair, log__quorum=2, log__witness_timeout="2s")
+    running.start()
+    yield running, pair
+    running.discard()
+
+
+def cosigners(log, pair):
+    note = log.remote.note()
+    return [bool(tlog.verify_note(note, one.vkey)) for one in pair]
+
+
+def test_witnesses_cosign_every_checkpoint(witnessed):
+    service, pair = witnessed
+    channel = service.new_channel(credits=1000)
+    log = Log(service)
+    for _ in range(8):
+        grow(log, channel, 1)
+        assert cosigners(log, pair) == [True, True]
+    service.kill()
+    service.start()
+    channel.live = Client(service, channel.live_key["key"])
+    grow(Log(service), channel, 3)
+    assert cosigners(Log(service), pair) == [True, True]
+    assert {status for _, status in pair[0].requests} <= {200, 409}
+    assert service.metric("log_witness_refusals_total") == 0
+
+
+@pytest.mark.parametrize("behaviour", ("down", "error", "lie", "other", "empty"))
+def test_a_witness_that_fails_holds_nothing_up(witnessed, behaviour):
+    service, pair = witnessed
+    channel = service.new_channel(credits=1000)
+    log = Log(service)
+    grow(log, channel, 1)
+    pair[1].behaviour = behaviour
+    grow(log, channel, 1)
+    assert cosigners(log, pair) == [True, False]
+    assert service.metric("log_quorums_missing_total") >= 1 and service.metric("log_witness_failures_total") >= 1
+    assert service.metric("log_witness_refusals_total") == 0
+    pair[1].behaviour = "cosign"
+    eventually(lambda: cosigners(log, pair) == [True, True], "the witness cosigns again")
+
+
+@pytest.mark.parametrize("behaviour", ("refuse", "conflict"))
+def test_a_witness_that_refuses_a_consistent_tree_raises_an_alert(witnessed, behaviour):
+    service, pair = witnessed
+    channel = service.new_channel(credits=1000)
+    grow(Log(service), channel, 1)
+    pair[0].behaviour = behaviour
+    channel.live.register().expect(201)
+    eventually(lambda: service.metric("log_witness_refusals_total") >= 1, "the refusal is counted")
+    assert [line for line in service.log_lines() if line["event"] == "log_witness_refuses"]
+
+
+def test_a_copy_of_the_store_that_goes_on_is_refused(witnessed, tmp_path):
+    """Two services with one key, and one history up to the copy."""
+    service, pair = witnessed
+    channel = service.new_channel(credits=1000)
+    grow(Log(service), channel, 2)
+    assert service.stop() == 0
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    service.start()
+    channel.live = Client(service, channel.live_key["key"])
+    grow(Log(service), channel, 2)
+    fork = started(tmp_path / "b", *pair, log__quorum=2, log__witness_timeout="2s")
+    fork.start()
+    try:
+        Client(fork, channel.live_key["key"]).register({"another": "history"}).expect(201)
+        eventually(lambda: fork.metric("log_witness_refusals_total") >= 1, "the witnesses refuse the fork")
+        trees = [(size, root) for _, size, root in pair[0].cosigned]
+        assert len(dict(trees)) == len(set(trees)), "a witness cosigns one tree of each size"
+    finally:
+        fork.discard()
