@@ -27,6 +27,8 @@
 #include "trustlist/trusted_list.h"
 #include "verify/verify_finding.h"
 
+struct policy;
+
 #define VERIFY_FINDINGS_MAX 1000 /* stored; further ones are only counted */
 #define VERIFY_PATHS_MAX 10000
 #define VERIFY_IDENTITIES_MAX 1000 /* of each kind; further ones make the result unchecked */
@@ -211,6 +213,9 @@ struct verify_options {
 	 * unchecked. */
 	const char *trusted_list;
 	struct slice trusted_list_roots;
+	/* The logs and witnesses of segments that are trusted, and the quorum of the newest checkpoint
+	 * of each archive (tlog/policy.h). What does not satisfy it is not established. NULL: none. */
+	const struct policy *log_policy;
 	/* The names reported instead of the paths, in the same order; NULL: the paths. */
 	const char *const *names;
 	/* The time as of which everything is judged. The certificate of the newest timestamp of each

@@ -31,6 +31,8 @@ int chain_record_error(struct chain *chain, enum archive_stream stream, int stat
 		[STREAM_ROUNDS] = FINDING_ROUND_MALFORMED,
 		[STREAM_VALIDATION] = FINDING_VALIDATION_MALFORMED,
 		[STREAM_RENEWALS] = FINDING_RENEWAL_MALFORMED,
+		[STREAM_CHECKPOINTS] = FINDING_LOG_CHECKPOINT_MALFORMED,
+		[STREAM_LOG] = FINDING_LOG_PLACE_MALFORMED,
 	};
 	assert((size_t)stream < STREAM_COUNT && lines[stream] != FINDING_NONE);
 	return verify_add_error(chain->run, chain->facts->input->path,
@@ -166,6 +168,8 @@ static int walk(struct chain *chain)
 	while (result == 1);
 	if (!result)
 		result = chain_finish_parts(chain);
+	if (!result && chain->range->mode == MODE_LIVE)
+		result = chain_finish_log(chain);
 	if (!result)
 		result = check_ends(chain);
 	if (!result && chain->run->result->wrong == chain->wrong_before) {
@@ -208,11 +212,14 @@ int verify_chain(const struct chain_input *facts)
 	if (!result)
 		result = chain_read_renewals(&chain);
 	if (!result)
+		result = chain_begin_log(&chain);
+	if (!result)
 		result = walk(&chain);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		line_stream_free(chain.streams[i]);
 	chain_close_part(&chain);
 	chain_free_objects(&chain);
+	chain_free_log(&chain);
 	free(chain.stamps);
 	free(chain.leaves);
 	free(chain.config_used);

@@ -99,6 +99,8 @@ struct chain {
 	uint64_t
 		ended_segments; /* segments whose round was no longer proven when the archive was signed */
 
+	struct log_check *log; /* NULL: the archive has no checkpoints of a log */
+
 	size_t part; /* index of the content part that contains the next content event */
 	struct zip_reader *part_zip;
 	struct line_stream *part_index;
@@ -182,6 +184,15 @@ void chain_ignore_later_revocation(const struct stamp_state *stamp, struct token
 /* Records warnings about the revoked timestamps of a round. Returns whether all of them were
  * revoked. */
 bool chain_warn_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count);
+
+/* ---- verify_log.c ---- */
+/* Begins the check of the log, if the archive has its checkpoints. */
+int chain_begin_log(struct chain *chain) MUST_CHECK;
+/* Checks the place of a segment in the log, after chain->seal_hash is known. */
+int chain_check_log(struct chain *chain, const struct seal_document *seal) MUST_CHECK;
+/* Checks the newest checkpoint after all segments, and judges it by the policy. */
+int chain_finish_log(struct chain *chain) MUST_CHECK;
+void chain_free_log(struct chain *chain);
 
 /* ---- verify_chain_parts.c ---- */
 /* Compares a content event with the next line of the index of its part. */

@@ -348,6 +348,8 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 	struct sha256 root;
 	result = compute_root(chain, seal, &root);
 	if (!result)
+		result = chain_check_log(chain, seal);
+	if (!result)
 		result = find_round(chain, segment->round_id);
 	if (result < 0)
 		return result;

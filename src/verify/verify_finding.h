@@ -10,7 +10,7 @@
 
 /* Version of the set of codes in the JSON document of verify_print. It rises with each new code. No
  * code changes its meaning. */
-#define FINDINGS_VERSION 1
+#define FINDINGS_VERSION 2
 #define FINDING_TEXT_SIZE 1024 /* bytes of a sentence with its placeholders replaced */
 
 enum finding {

@@ -1,0 +1,255 @@
+/* Checks the places of segments in the log (src/tlog): that each entry is in the tree of its
+ * checkpoint, that all checkpoints are of one history, and which witnesses cosigned. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tlog/checkpoint.h"
+#include "tlog/entry.h"
+#include "tlog/policy.h"
+#include "verify/verify_chain.h"
+
+#define NOTE_MEMORY_MAX ((size_t)512 << 10)
+/* A segment should be in a witnessed checkpoint before that time has passed since the reception of
+ * its events: two of the longest intervals within which a service promises to seal. */
+#define WITNESS_DELAY_MAX_US (1200 * US_PER_SECOND)
+#define NAMES_SIZE 256
+
+struct log_check {
+	bool has_checkpoint;
+	struct checkpoint checkpoint; /* the last one read */
+	int64_t witnessed_us;         /* the earliest cosignature of a known witness; TIME_NONE: none */
+	struct merkle_path consistency;
+	struct arena arena; /* of one line */
+	uint64_t logged, not_logged, late;
+	bool is_signed; /* by a log of the policy */
+	bool cosigned[POLICY_WITNESSES_MAX];
+};
+
+static const struct policy *policy_of(const struct chain *chain)
+{
+	return chain->run->options ? chain->run->options->log_policy : NULL;
+}
+
+/* ---- checkpoints ---- */
+
+/* Verifies the signatures of the keys of the policy. */
+static int check_signatures(struct chain *chain, const struct note *note, struct error *error)
+{
+	struct log_check *log = chain->log;
+	const struct policy *policy = policy_of(chain);
+	log->witnessed_us = TIME_NONE;
+	log->is_signed = false;
+	for (size_t i = 0; policy && i < policy->log_count; i++) {
+		const struct note_key *key = &policy->logs[i].key;
+		enum note_verdict verdict = note_verify(note, key, NULL);
+		if (verdict == NOTE_FALSE)
+			return finding_fail(error, FINDING_LOG_SIGNATURE_FALSE, key->name);
+		log->is_signed = log->is_signed ||
+		                 (verdict == NOTE_SIGNED && strcmp(key->name, log->checkpoint.origin) == 0);
+	}
+	for (size_t i = 0; policy && i < policy->witness_count; i++) {
+		int64_t time_us;
+		const struct note_key *key = &policy->witnesses[i].key;
+		enum note_verdict verdict = note_verify(note, key, &time_us);
+		if (verdict == NOTE_FALSE)
+			return finding_fail(error, FINDING_LOG_SIGNATURE_FALSE, key->name);
+		log->cosigned[i] = verdict == NOTE_SIGNED;
+		if (verdict == NOTE_SIGNED &&
+		    (log->witnessed_us == TIME_NONE || time_us < log->witnessed_us))
+			log->witnessed_us = time_us;
+	}
+	return 0;
+}
+
+/* Compares the new checkpoint with the one before it. */
+static int check_history(const struct log_check *log, const struct checkpoint *next,
+                         struct error *error)
+{
+	if (!log->has_checkpoint)
+		return 0;
+	if (strcmp(log->checkpoint.origin, next->origin) != 0)
+		return finding_fail(error, FINDING_LOG_ORIGIN_DIFFERS, next->origin);
+	if (next->size <= log->checkpoint.size)
+		return finding_fail(error, FINDING_LOG_CHECKPOINTS_NOT_ASCENDING);
+	if (!merkle_is_consistent(log->checkpoint.size, &log->checkpoint.root, next->size, &next->root,
+	                          &log->consistency))
+		return finding_fail(error, FINDING_LOG_TWO_HISTORIES, log->checkpoint.size, next->size);
+	return 0;
+}
+
+static int read_checkpoint(struct chain *chain, struct slice line, struct error *error)
+{
+	struct log_check *log = chain->log;
+	struct archive_checkpoint given;
+	struct checkpoint next;
+	struct note note;
+	arena_reset(&log->arena);
+	int result = archive_read_checkpoint(&log->arena, line, &given, error);
+	if (result < 0)
+		return result;
+	buf_clear(&chain->scratch);
+	archive_checkpoint_line(&given, &chain->scratch);
+	result = verify_canonical(line, &chain->scratch, error);
+	if (!result)
+		result = note_parse(&log->arena, slice_of(given.note), &note, error);
+	if (!result)
+		result = checkpoint_parse(note.text, &next, error);
+	if (!result)
+		result = check_history(log, &next, error);
+	if (result)
+		return result;
+	log->has_checkpoint = true;
+	log->checkpoint = next;
+	log->consistency = *given.consistency;
+	return check_signatures(chain, &note, error);
+}
+
+/* Reads checkpoints up to that of a size. Returns 1, or 0 if there is none. */
+static int find_checkpoint(struct chain *chain, uint64_t size)
+{
+	struct log_check *log = chain->log;
+	while (!log->has_checkpoint || log->checkpoint.size < size) {
+		struct slice line;
+		struct error error = {0};
+		int result =
+			chain_is_abandoned(chain) ? 0 : chain_next_line(chain, STREAM_CHECKPOINTS, &line);
+		if (result == 1) {
+			result = read_checkpoint(chain, line, &error);
+			result = result < 0 ? chain_record_error(chain, STREAM_CHECKPOINTS, result, &error) : 1;
+		}
+		if (result <= 0)
+			return result;
+	}
+	return log->checkpoint.size == size;
+}
+
+/* ---- segments ---- */
+
+static int read_place(struct chain *chain, struct slice line, struct archive_log_place *ret,
+                      struct error *error)
+{
+	arena_reset(&chain->arena);
+	int result = archive_read_log_place(&chain->arena, line, ret, error);
+	if (result < 0)
+		return result;
+	buf_clear(&chain->scratch);
+	archive_log_line(ret, &chain->scratch);
+	return verify_canonical(line, &chain->scratch, error);
+}
+
+static int check_entry(struct chain *chain, const struct seal_document *seal,
+                       const struct archive_log_place *place)
+{
+	const struct log_check *log = chain->log;
+	const struct tlog_entry entry = {tlog_tag(&chain->facts->genesis_hash), seal->first_sequence,
+	                                 seal->last_sequence, seal->chain_hash_last, chain->seal_hash};
+	struct sha256 leaf;
+	if (tlog_entry_leaf(&entry, &chain->scratch, &leaf))
+		return ERR_NO_MEMORY;
+	if (chain->facts->has_genesis &&
+	    !merkle_is_included(&leaf, place->index, place->size, place->path, &log->checkpoint.root))
+		chain_wrong_at(chain, STREAM_LOG, "path", FINDING_LOG_NOT_INCLUDED);
+	const int64_t received_us = chain->segment_received_at_us;
+	chain->log->late += log->witnessed_us != TIME_NONE && received_us != TIME_NONE &&
+	                    log->witnessed_us - received_us > WITNESS_DELAY_MAX_US;
+	return 0;
+}
+
+int chain_check_log(struct chain *chain, const struct seal_document *seal)
+{
+	struct log_check *log = chain->log;
+	struct slice line;
+	struct error error = {0};
+	struct archive_log_place place;
+	if (!log)
+		return 0;
+	int result = chain_next_line(chain, STREAM_LOG, &line);
+	if (!result)
+		chain_wrong_at(chain, STREAM_SEALS, NULL, FINDING_LOG_PLACE_MISSING);
+	if (result <= 0)
+		return result;
+	result = read_place(chain, line, &place, &error);
+	if (result < 0)
+		return chain_record_error(chain, STREAM_LOG, result, &error);
+	log->logged += place.size > 0;
+	log->not_logged += place.size == 0;
+	if (place.size == 0)
+		return 0;
+	result = find_checkpoint(chain, place.size);
+	if (!result)
+		chain_wrong_at(chain, STREAM_LOG, "size", FINDING_LOG_CHECKPOINT_MISSING);
+	return result <= 0 ? result : check_entry(chain, seal, &place);
+}
+
+/* ---- the whole ---- */
+
+int chain_begin_log(struct chain *chain)
+{
+	char path[ZIP_NAME_MAX + 1];
+	archive_stream_path(STREAM_CHECKPOINTS, 1, path);
+	if (!zip_find(chain->facts->zip, path))
+		return 0;
+	chain->log = calloc(1, sizeof *chain->log);
+	if (!chain->log)
+		return ERR_NO_MEMORY;
+	arena_init(&chain->log->arena, NOTE_MEMORY_MAX);
+	return 0;
+}
+
+void chain_free_log(struct chain *chain)
+{
+	if (chain->log)
+		arena_free(&chain->log->arena);
+	free(chain->log);
+}
+
+/* Lists the witnesses that did not cosign the newest checkpoint. */
+static void list_missing(const struct policy *policy, const bool *cosigned, char names[NAMES_SIZE])
+{
+	size_t size = 0;
+	names[0] = '\0';
+	for (size_t i = 0; i < policy->witness_count && size < NAMES_SIZE; i++)
+		if (!cosigned[i])
+			size += (size_t)snprintf(names + size, NAMES_SIZE - size, "%s%s", size ? ", " : "",
+			                         policy->witnesses[i].name);
+}
+
+/* Judges the newest checkpoint by the policy. */
+static void judge(struct chain *chain)
+{
+	const struct policy *policy = policy_of(chain);
+	const struct log_check *log = chain->log;
+	const char *path = chain->facts->input->path;
+	char names[NAMES_SIZE];
+	if (!policy)
+		return;
+	if (!log || !log->has_checkpoint) {
+		verify_add(chain->run, VERIFY_UNESTABLISHED, path, "", FINDING_LOG_ABSENT);
+		return;
+	}
+	if (!log->is_signed)
+		verify_add(chain->run, VERIFY_UNESTABLISHED, path, "", FINDING_LOG_NOT_SIGNED,
+		           log->checkpoint.origin);
+	if (!policy_is_satisfied(policy, log->cosigned)) {
+		list_missing(policy, log->cosigned, names);
+		verify_add(chain->run, VERIFY_UNESTABLISHED, path, "", FINDING_LOG_NO_QUORUM, names);
+	}
+	if (log->not_logged > 0)
+		verify_add(chain->run, VERIFY_UNESTABLISHED, path, "", FINDING_LOG_SEGMENTS_NOT_LOGGED,
+		           log->not_logged, log->logged + log->not_logged);
+	if (log->late > 0)
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_LOG_WITNESSED_LATE, log->late);
+}
+
+int chain_finish_log(struct chain *chain)
+{
+	struct log_check *log = chain->log;
+	/* The newest checkpoint follows those that segments need. */
+	int result = log ? find_checkpoint(chain, MERKLE_SIZE_MAX) : 0;
+	if (result < 0)
+		return result;
+	if (log && log->has_checkpoint && log->consistency.count > 0)
+		chain_wrong_at(chain, STREAM_CHECKPOINTS, "consistency", FINDING_LOG_LAST_CONSISTENCY);
+	judge(chain);
+	return 0;
+}
