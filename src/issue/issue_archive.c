@@ -10,6 +10,7 @@
 #include "evidence/token_renewals.h"
 #include "issue/archive_validation.h"
 #include "issue/issue_job.h"
+#include "issue/issue_log.h"
 #include "seal/trust.h"
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
@@ -392,9 +393,12 @@ static int fill(struct archive_work *work)
 		result = add_rounds(work);
 	if (!result)
 		result = archive_validation_write(&work->needs, work->archive, work->error);
+	if (!result)
+		result = token_renewals_write(&work->renewals, issue->service->store, work->archive,
+		                              work->error);
 	return result ? result
-	              : token_renewals_write(&work->renewals, issue->service->store, work->archive,
-	                                     work->error);
+	              : issue_add_log(issue, work->archive, work->first_segment, work->last_segment,
+	                              work->error);
 }
 
 static int allocate(struct archive_work *work)

@@ -1,0 +1,211 @@
+#include "issue/issue_log.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "evidence/log_publisher.h"
+#include "store/events/segments.h"
+#include "store/tlog/log_records.h"
+
+#define STEP_MEMORY_MAX ((size_t)4 << 20)
+#define CHECKPOINT_MEMORY_MAX ((size_t)512 << 10)
+
+struct log_work {
+	struct issue_job *issue;
+	struct archive *archive;
+	int64_t first, last; /* numbers of the segments */
+	char origin[NOTE_NAME_MAX + 1];
+	struct arena newest_arena;
+	struct log_checkpoint newest;
+	/* The sizes of the checkpoints in the archive, ascending. Segments refer to the first one that
+	 * covers them. */
+	uint64_t *sizes;
+	size_t count, room;
+	struct tile_reader reader;
+	struct error *error;
+};
+
+/* ---- reading ---- */
+
+static int read_tile(void *context, const struct tile_id *id, struct sha256 *ret_hashes,
+                     struct error *error)
+{
+	return store_read_log_tile(context, id, ret_hashes, error);
+}
+
+static struct merkle_source tree_of(struct log_work *work, const struct tile_store *tiles,
+                                    uint64_t size)
+{
+	return tile_reader_init(&work->reader, tiles, size);
+}
+
+/* Finds the index of a segment's entry; *ret_logged false: no checkpoint has it. */
+static int find_index(struct log_work *work, int64_t number, bool *ret_logged, uint64_t *ret_index)
+{
+	const struct certification *certification = work->issue->certification;
+	struct store *store = work->issue->service->store;
+	struct segment_record segment;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, STEP_MEMORY_MAX);
+	*ret_logged = false;
+	int result = store_get_segment(store, certification->account, certification->chain, number,
+	                               &arena, &segment, work->error);
+	if (!result)
+		result = store_find_log_index(store, segment.round, segment.place, ret_index, work->error);
+	if (result == ERR_NOT_FOUND)
+		return OK;
+	*ret_logged = !result && *ret_index < work->newest.size;
+	return result;
+}
+
+/* ---- checkpoints ---- */
+
+static int note_size(struct log_work *work, uint64_t size)
+{
+	assert(work->count == 0 || work->sizes[work->count - 1] < size);
+	if (work->count == work->room) {
+		size_t room = work->room ? 2 * work->room : 64;
+		uint64_t *sizes = reallocarray(work->sizes, room, sizeof *sizes);
+		if (!sizes)
+			return ERR_NO_MEMORY;
+		work->sizes = sizes;
+		work->room = room;
+	}
+	work->sizes[work->count++] = size;
+	return OK;
+}
+
+/* Finds the first checkpoint with that entry that the quorum has cosigned; otherwise the newest. */
+static int find_covering(struct log_work *work, uint64_t index, struct arena *arena,
+                         struct log_checkpoint *ret)
+{
+	const struct service *service = work->issue->service;
+	int result =
+		store_find_covering_checkpoint(service->store, work->origin, index,
+	                                   service->settings->log_quorum, arena, ret, work->error);
+	if (result == ERR_NOT_FOUND || (!result && ret->size > work->newest.size)) {
+		*ret = work->newest;
+		return OK;
+	}
+	return result;
+}
+
+/* Chooses the checkpoints. */
+static int choose(struct log_work *work)
+{
+	int result = OK;
+	for (int64_t number = work->first; number <= work->last && !result; number++) {
+		bool logged;
+		uint64_t index;
+		result = find_index(work, number, &logged, &index);
+		if (result || !logged || (work->count > 0 && index < work->sizes[work->count - 1]))
+			continue;
+		ARENA_AUTO struct arena arena;
+		struct log_checkpoint covering;
+		arena_init(&arena, CHECKPOINT_MEMORY_MAX);
+		result = find_covering(work, index, &arena, &covering);
+		if (!result)
+			result = note_size(work, covering.size);
+		if (!result)
+			result = issue_progress(work->issue, 1, 1);
+	}
+	if (!result && work->count > 0 && work->sizes[work->count - 1] < work->newest.size)
+		result = note_size(work, work->newest.size);
+	return result;
+}
+
+static int add_checkpoint(struct log_work *work, size_t place)
+{
+	const struct tile_store tiles = {.read = read_tile, .context = work->issue->service->store};
+	uint64_t size = work->sizes[place];
+	struct merkle_path consistency = {0};
+	struct log_checkpoint checkpoint;
+	BUF_AUTO struct buf note;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CHECKPOINT_MEMORY_MAX);
+	buf_init(&note, 2 * NOTE_SIZE_MAX);
+	/* It was found by its first entry before, with as many cosignatures or fewer. */
+	int result = store_find_covering_checkpoint(work->issue->service->store, work->origin, size - 1,
+	                                            0, &arena, &checkpoint, work->error);
+	if (!result && checkpoint.size != size)
+		result = error_cause(work->error, ERR_CORRUPT, "a checkpoint of the log is missing");
+	if (!result && place + 1 < work->count) {
+		const struct merkle_source source = tree_of(work, &tiles, work->sizes[place + 1]);
+		result = merkle_prove_consistency(&source, size, work->sizes[place + 1], &consistency,
+		                                  work->error);
+	}
+	if (result)
+		return result;
+	buf_add_slice(&note, checkpoint.note);
+	buf_add_slice(&note, checkpoint.cosignatures);
+	if (buf_check(&note))
+		return ERR_NO_MEMORY;
+	const struct archive_checkpoint given = {note.data, &consistency};
+	return archive_add_checkpoint(work->archive, &given, work->error);
+}
+
+/* ---- places ---- */
+
+static int add_places(struct log_work *work)
+{
+	const struct tile_store tiles = {.read = read_tile, .context = work->issue->service->store};
+	size_t place = 0;
+	uint64_t opened = 0;
+	struct merkle_source source = {0};
+	int result = OK;
+	for (int64_t number = work->first; number <= work->last && !result; number++) {
+		struct merkle_path path = {0};
+		struct archive_log_place given = {.path = &path};
+		bool logged;
+		result = find_index(work, number, &logged, &given.index);
+		if (!result && logged) {
+			while (given.index >= work->sizes[place])
+				place++;
+			assert(place < work->count);
+			given.size = work->sizes[place];
+			if (given.size != opened)
+				source = tree_of(work, &tiles, given.size);
+			opened = given.size;
+			result = merkle_prove_inclusion(&source, given.index, given.size, &path, work->error);
+		}
+		if (!result)
+			result = archive_add_log_place(work->archive, &given, work->error);
+		if (!result)
+			result = issue_progress(work->issue, 1, 1);
+	}
+	return result;
+}
+
+static int add_log(struct log_work *work)
+{
+	log_origin(work->issue->service->settings, work->origin);
+	int result =
+		store_get_newest_checkpoint(work->issue->service->store, work->origin, CHECKPOINT_FINAL,
+	                                &work->newest_arena, &work->newest, work->error);
+	if (result == ERR_NOT_FOUND)
+		return OK;
+	if (!result)
+		result = choose(work);
+	for (size_t i = 0; i < work->count && !result; i++)
+		result = add_checkpoint(work, i);
+	return result || work->count == 0 ? result : add_places(work);
+}
+
+int issue_add_log(struct issue_job *issue, struct archive *archive, int64_t first_segment,
+                  int64_t last_segment, struct error *error)
+{
+	struct log_work *work = calloc(1, sizeof *work);
+	if (!work)
+		return ERR_NO_MEMORY;
+	work->issue = issue;
+	work->archive = archive;
+	work->first = first_segment;
+	work->last = last_segment;
+	work->error = error;
+	arena_init(&work->newest_arena, CHECKPOINT_MEMORY_MAX);
+	int result = add_log(work);
+	arena_free(&work->newest_arena);
+	free(work->sizes);
+	free(work);
+	return result;
+}
