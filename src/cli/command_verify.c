@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/log_policy.h"
 #include "verify/verify.h"
 
 #define ROOTS_MAX ((size_t)16 << 20)
+#define POLICY_MEMORY_MAX ((size_t)1 << 20)
 
 const struct option verify_options[] = {
 	{"trust", "FILE",
@@ -28,6 +30,7 @@ const struct option verify_options[] = {
      "EU trusted list (ETSI TS 119 612), which states when a service was "
      "qualified"},
 	{"trusted-list-root", "FILE...", "PEM certificates of the list's signer or of its issuers"},
+	LOG_POLICY_OPTIONS,
 	{"at", "TIME", "verify as of a time (RFC 3339) instead of now"},
 	{"lang", "en|es", "language of the findings; JSON output contains both"},
 	{0},
@@ -39,6 +42,8 @@ struct verification {
 	struct sha256 signers[COMMAND_OPTIONS_MAX];
 	const char *receipts[COMMAND_OPTIONS_MAX];
 	const char *signer_lists[COMMAND_OPTIONS_MAX];
+	struct arena arena; /* of the policy */
+	struct policy policy;
 	struct verify_options options;
 	enum language language;
 };
@@ -48,6 +53,7 @@ static void verification_cleanup(struct verification *verification)
 	buf_free(&verification->signer_roots);
 	buf_free(&verification->timestamp_roots);
 	buf_free(&verification->list_roots);
+	arena_free(&verification->arena);
 }
 
 /* Reads the certificates of --trust and of the option `own`. ret_roots->data stays NULL when
@@ -98,6 +104,17 @@ static int read_list(const struct command_line *line, struct verification *verif
 	return result;
 }
 
+static int read_policy(const struct command_line *line, struct verification *verification,
+                       struct error *error)
+{
+	bool given;
+	arena_init(&verification->arena, POLICY_MEMORY_MAX);
+	int result = log_policy_read(line, &verification->arena, &verification->policy, &given, error);
+	if (!result && given)
+		verification->options.log_policy = &verification->policy;
+	return result;
+}
+
 static int read_time(const struct command_line *line, struct verify_options *options,
                      struct error *error)
 {
@@ -142,6 +159,8 @@ static int read_options(const struct command_line *line, struct verification *ve
 		result = read_language(line, &verification->language, error);
 	if (!result)
 		result = read_list(line, verification, error);
+	if (!result)
+		result = read_policy(line, verification, error);
 	return result ? result : read_pins(line, verification, error);
 }
 
