@@ -323,7 +323,10 @@ export class Archive {
     const where = "genesis.json";
     const { manifest } = this;
     const bytes = await this.#content(where, DOCUMENT_MAX);
-    const genesis = documentOf(bytes, "chain channel_id created_at v", "genesis.malformed", where);
+    // Chains of version 0.1 have no nonce. In a text the quotation marks would be escaped.
+    const nonce = new TextDecoder().decode(bytes).includes('"nonce":');
+    const genesis = documentOf(bytes, `chain channel_id created_at${nonce ? " nonce" : ""} v`, "genesis.malformed", where);
+    require(!nonce || /^[0-9a-f]{32}$/.test(genesis.nonce), "genesis.malformed", where, "nonce");
     require(genesis.chain === manifest.mode && genesis.channel_id === manifest.channel_id,
             "genesis.of_another", where, "the genesis document is of another channel or mode");
     this.#genesisHash = sha256(bytes);

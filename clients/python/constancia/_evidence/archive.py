@@ -17,6 +17,7 @@ ASIC, SIGNATURE = "META-INF/ASiCManifest001.xml", "META-INF/signature001.p7s"
 
 GENESIS = {"chain": forms.IS_CHAIN, "channel_id": forms.is_text, "created_at": forms.is_time,
            "v": forms.integer(1, 1)}
+GENESIS_WITH_NONCE = {**GENESIS, "nonce": forms.is_nonce}  # chains of version 0.1 have none
 CONFIG = {"channel_id": forms.is_text, "declarant": forms.is_text,
           "description": forms.or_null(forms.is_text), "modality": forms.one_of("content", "hash_only"),
           "name": forms.is_text, "sealed_at": forms.is_time,
@@ -134,7 +135,10 @@ class Archive:
 
     def _check_genesis(self) -> None:
         where = "genesis.json"
-        genesis = document(self.zip.read(where, DOCUMENT_MAX), GENESIS, where, DOCUMENT_MAX)
+        data = self.zip.read(where, DOCUMENT_MAX)
+        # In a text the quotation marks would be escaped.
+        expected = GENESIS_WITH_NONCE if b'"nonce":' in data else GENESIS
+        genesis = document(data, expected, where, DOCUMENT_MAX)
         require((genesis["chain"], genesis["channel_id"]) == (self.mode, self.channel_id), where,
                 "another chain's")
         self.genesis_hash = self.zip.digest(where)
