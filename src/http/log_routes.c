@@ -6,6 +6,7 @@
 #include "http/http_internal.h"
 #include "http/representation.h"
 #include "store/tlog/log_records.h"
+#include "tlog/tiles.h"
 
 #define LOG_PREFIX "/log/"
 #define ENTRIES_ALIAS "entries/"

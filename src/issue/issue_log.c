@@ -6,6 +6,7 @@
 #include "evidence/log_publisher.h"
 #include "store/events/segments.h"
 #include "store/tlog/log_records.h"
+#include "tlog/merkle.h"
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
 #define CHECKPOINT_MEMORY_MAX ((size_t)512 << 10)

@@ -132,7 +132,7 @@ def test_findings_have_codes_and_both_languages(live, tmp_path):
     damaged[len(damaged) // 2] ^= 1
     altered.write_bytes(damaged)
     result = verify(altered, trust=live.trust, expected=1)
-    assert result["findings_version"] == 1
+    assert result["findings_version"] == 2
     assert {finding["severity"] for finding in result["findings"]} == {"wrong"}
     first = result["findings"][0]
     english, spanish = (run("verify", altered, "--trust", live.trust, "--lang", language).stdout.splitlines()

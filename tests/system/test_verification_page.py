@@ -253,7 +253,7 @@ def test_a_damaged_file_is_not_valid_and_attests_nothing(files, anyone):
 def test_the_page_has_findings_in_its_language(files, anyone, language, member):
     for content in (files["live"]["report"][:-200], b"x", FIXTURE.read_bytes()):
         found = check(anyone, content).expect(200).json["verification"]
-        assert found["findings"] and found["findings_version"] == 1
+        assert found["findings"] and found["findings_version"] == 2
         page = check(anyone, content, HTML, language=language).expect(200)
         text = html.unescape(words(page))
         for finding in found["findings"] + found["warnings"]:
