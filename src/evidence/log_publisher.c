@@ -16,6 +16,7 @@
 #define CHECKPOINT_MEMORY_MAX ((size_t)512 << 10)
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
+#define QUORUM_WAIT_US US_PER_SECOND /* for further cosignatures, once there is a quorum */
 
 /* A witness and the exchange with it. */
 struct witness {
@@ -154,10 +155,13 @@ static int read_newest(struct log_publisher *publisher, struct error *error)
 }
 
 /* Signs the head of the log unless that was done, also by another node, and makes the newest
- * checkpoint the current one. */
+ * checkpoint the current one. A checkpoint that is not final stays the current one: if rounds are
+ * more frequent than answers of witnesses, there would otherwise never be a final one. */
 static int follow_head(struct log_publisher *publisher, struct error *error)
 {
 	struct log_head head;
+	if (publisher->current.size > 0 && !publisher->current.is_final)
+		return OK;
 	int result = store_get_log_head(publisher->service->store, &head, error);
 	if (result || head.size == 0 || head.size == publisher->current.size)
 		return result;
@@ -179,23 +183,35 @@ static int keep_cosignatures(struct log_publisher *publisher, struct error *erro
 	return store_set_cosignatures(publisher->service->store, current, error);
 }
 
-/* Ends the wait for cosignatures once all have come, or the quorum and all answers, or the time is
- * over. Later ones are added all the same. */
-static int conclude(struct log_publisher *publisher, struct error *error)
+/* Returns whether the wait for cosignatures is over. A witness whose request failed is asked again
+ * after a pause, for which nothing waits unless the quorum needs it. */
+static bool is_concluded(const struct log_publisher *publisher)
 {
 	const struct settings *settings = publisher->service->settings;
+	int64_t now_us = clock_monotonic_us(), waited_us = now_us - publisher->asked_since_us;
+	bool has_quorum = publisher->current.cosigners >= settings->log_quorum;
+	bool all = true, awaited = false;
+	for (size_t i = 0; i < publisher->count; i++) {
+		const struct witness *witness = &publisher->witnesses[i];
+		all = all && witness->cosigned;
+		awaited =
+			awaited || (!witness->cosigned && (witness->busy || now_us >= witness->not_before_us));
+	}
+	return all || waited_us > settings->log_witness_timeout ||
+	       (has_quorum && (!awaited || (settings->log_quorum > 0 && waited_us > QUORUM_WAIT_US)));
+}
+
+/* Makes the current checkpoint final once the wait for cosignatures is over. Later ones are added
+ * while it is the current one. */
+static int conclude(struct log_publisher *publisher, struct error *error)
+{
 	struct log_checkpoint *current = &publisher->current;
-	if (current->size == 0 || current->is_final)
-		return OK;
-	bool all = true;
-	for (size_t i = 0; i < publisher->count; i++)
-		all = all && publisher->witnesses[i].cosigned;
-	bool late = clock_monotonic_us() - publisher->asked_since_us > settings->log_witness_timeout;
-	if (!all && !late)
+	if (current->size == 0 || current->is_final || !is_concluded(publisher))
 		return OK;
 	current->is_final = true;
 	int result = keep_cosignatures(publisher, error);
-	if (!result && current->cosigners < settings->log_quorum) {
+	current->is_final = !result;
+	if (!result && current->cosigners < publisher->service->settings->log_quorum) {
 		char size[24], cosigners[24];
 		snprintf(size, sizeof size, "%" PRIu64, current->size);
 		snprintf(cosigners, sizeof cosigners, "%" PRId64, current->cosigners);

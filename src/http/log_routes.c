@@ -50,7 +50,7 @@ static int get_checkpoint(struct exchange *exchange, struct error *error)
 	              : answer_bytes(exchange, "text/plain; charset=utf-8", CHECKPOINT_CACHE, error);
 }
 
-const struct operation operation_get_log_checkpoint = {.open = true, .work = get_checkpoint};
+const struct operation operation_get_log_checkpoint = {.open = true, .bucket = 6, .work = get_checkpoint};
 
 /* ---- tiles ---- */
 
@@ -112,4 +112,4 @@ static int get_tile(struct exchange *exchange, struct error *error)
 	return result ? result : answer_bytes(exchange, "application/octet-stream", IMMUTABLE, error);
 }
 
-const struct operation operation_get_log_tile = {.open = true, .work = get_tile};
+const struct operation operation_get_log_tile = {.open = true, .bucket = 6, .work = get_tile};

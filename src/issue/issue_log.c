@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "evidence/log_publisher.h"
 #include "store/events/segments.h"
@@ -10,6 +11,8 @@
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
 #define CHECKPOINT_MEMORY_MAX ((size_t)512 << 10)
+#define SIGNING_WAIT_US (5 * US_PER_SECOND) /* for a checkpoint, besides the witnesses */
+#define POLL_NS 50000000
 
 struct log_work {
 	struct issue_job *issue;
@@ -40,8 +43,8 @@ static struct merkle_source tree_of(struct log_work *work, const struct tile_sto
 	return tile_reader_init(&work->reader, tiles, size);
 }
 
-/* Finds the index of a segment's entry; *ret_logged false: no checkpoint has it. */
-static int find_index(struct log_work *work, int64_t number, bool *ret_logged, uint64_t *ret_index)
+/* Finds the index of a segment's entry; *ret_logged false: the segment is older than the log. */
+static int find_entry(struct log_work *work, int64_t number, bool *ret_logged, uint64_t *ret_index)
 {
 	const struct certification *certification = work->issue->certification;
 	struct store *store = work->issue->service->store;
@@ -55,7 +58,15 @@ static int find_index(struct log_work *work, int64_t number, bool *ret_logged, u
 		result = store_find_log_index(store, segment.round, segment.place, ret_index, work->error);
 	if (result == ERR_NOT_FOUND)
 		return OK;
-	*ret_logged = !result && *ret_index < work->newest.size;
+	*ret_logged = !result;
+	return result;
+}
+
+/* The same; *ret_logged false: no checkpoint has it. */
+static int find_index(struct log_work *work, int64_t number, bool *ret_logged, uint64_t *ret_index)
+{
+	int result = find_entry(work, number, ret_logged, ret_index);
+	*ret_logged = *ret_logged && *ret_index < work->newest.size;
 	return result;
 }
 
@@ -177,13 +188,42 @@ static int add_places(struct log_work *work)
 	return result;
 }
 
-static int add_log(struct log_work *work)
+static int read_newest(struct log_work *work)
 {
-	log_origin(work->issue->service->settings, work->origin);
+	arena_reset(&work->newest_arena);
 	int result =
 		store_get_newest_checkpoint(work->issue->service->store, work->origin, CHECKPOINT_FINAL,
 	                                &work->newest_arena, &work->newest, work->error);
 	if (result == ERR_NOT_FOUND)
+		work->newest = (struct log_checkpoint){0};
+	return result == ERR_NOT_FOUND ? OK : result;
+}
+
+/* Waits for a checkpoint that has the last segment, which may have been sealed a moment ago. If
+ * there is none in time, the archive does without. */
+static int await_newest(struct log_work *work)
+{
+	const int64_t until_us = clock_monotonic_us() +
+	                         work->issue->service->settings->log_witness_timeout + SIGNING_WAIT_US;
+	bool logged;
+	uint64_t index = 0;
+	int result = find_entry(work, work->last, &logged, &index);
+	if (!result)
+		result = read_newest(work);
+	while (!result && logged && index >= work->newest.size && clock_monotonic_us() <= until_us) {
+		nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+		result = issue_progress(work->issue, 1, 1);
+		if (!result)
+			result = read_newest(work);
+	}
+	return result;
+}
+
+static int add_log(struct log_work *work)
+{
+	log_origin(work->issue->service->settings, work->origin);
+	int result = await_newest(work);
+	if (!result && work->newest.size == 0)
 		return OK;
 	if (!result)
 		result = choose(work);

@@ -99,7 +99,7 @@ def check_promises(answer):
     assert headers.get("Content-Type") or answer.status // 100 == 3, answer
     assert headers.get("Content-Language") in ("en", "es", "en, es"), answer
     assert "accept-language" in headers.get("Vary", "").lower(), answer
-    drawn_with = answer.target.startswith("/assets/") and answer.status < 400
+    drawn_with = answer.target.startswith(("/assets/", "/log/")) and answer.status < 400
     assert drawn_with or headers.get("Cache-Control") == "no-store", answer
     if answer.status >= 400:
         check_error(answer)

@@ -35,6 +35,7 @@ class Log:
 
 
 def started(tmp_path, *witnesses, **settings):
+    tmp_path.mkdir(exist_ok=True)
     if witnesses:
         settings["log__witnesses"] = ",".join(f"{one.vkey} {one.url}" for one in witnesses)
     return Service(tmp_path, seal__interval=INTERVAL, log__origin=ORIGIN, log__allow_networks="127.0.0.0/8",
