@@ -36,6 +36,7 @@
 
 #define ARCHIVE_VERSION 3            /* written; older versions remain readable */
 #define ARCHIVE_VERSION_OF_SIGNERS 3 /* first version with an optional list of signers */
+#define ARCHIVE_VERSION_OF_LOG 3     /* first version with optional places in the log */
 #define ARCHIVE_TOKENS_MAX 2
 #define ARCHIVE_TOKEN_OBJECTS_MAX 64     /* objects of each kind to which a token may refer */
 #define ARCHIVE_TOKEN_REVOCATIONS_MAX 16 /* CRLs and OCSP responses among them */

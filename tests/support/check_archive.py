@@ -28,6 +28,7 @@ from cryptography import x509
 
 import check_cms
 import check_revocation
+import tlog
 from check_cms import REFUSALS, NotEstablished, Trust, require
 
 TOLERANCE = datetime.timedelta(seconds=300)
@@ -90,12 +91,12 @@ FORMS = {
     "gen_time": is_time, "hash_alg": one_of("sha-256", "sha-512"), "issued_at": is_time,
     "last_sequence": integer(1), "max_error_us": integer(0), "modality": one_of("content", "hash_only"),
     "mode": one_of("live", "test"), "name": is_text, "number": integer(1, 10000),
-    "occurred_at": or_null(is_time), "path": lambda value: is_text(value) or hash_list(40)(value),
+    "occurred_at": or_null(is_time), "path": lambda value: is_text(value) or hash_list(63)(value),
     "prefix": is_text, "previous_seal_hash": or_null(is_hash), "previous_token_hash": or_null(is_hash),
     "received_at": is_time, "request": or_null(is_base64(1024)), "root": is_hash,
     "round_id": lambda value: is_text(value) and 1 <= len(value.encode()) <= 127, "sealed_at": is_time,
     "segment_id": is_text, "seq_from": or_null(integer(1)), "seq_to": or_null(integer(1)),
-    "sequence": integer(1), "sha256": is_hash, "size": integer(0), "source": is_text, "stamp": integer(1),
+    "sequence": integer(1), "sha256": is_hash, "size": or_null(integer(0)), "source": is_text, "stamp": integer(1),
     "supplementary_info": or_null(is_text), "synchronized": lambda value: type(value) is bool,
     "to": or_null(is_time), "verification_code": is_text, "verification_url": is_text,
     "version": integer(1), "kind": one_of("qualified", "non_qualified", "development", "certificate",
@@ -279,7 +280,7 @@ def check_manifest(entries):
     if manifest["v"] > 2 and names[4] == "signers.p7m":
         expected.append("signers.p7m")
     expected += [f"config/config-{c['version']:06}.json" for c in manifest["config_versions"]]
-    for stream in ("events", "leaves", "seals", "rounds", "validation", "renewals"):
+    for stream in ("events", "leaves", "seals", "rounds", "validation", "renewals", "checkpoints", "log"):
         number = 1
         while (name := f"{stream}/{stream}-{number:06}.ndjson.gz") in entries:
             expected.append(name)
@@ -545,6 +546,49 @@ def check_seals(entries, manifest, hashes, events, rounds, trust):
     return seals
 
 
+def read_checkpoints(entries):
+    """Section 16. Returns the roots of the log by its size, in the order of the file."""
+    where, roots, before, proof, origins = "checkpoints", {}, 0, None, set()
+    for line in lines_of(entries, where):
+        given = document(line, "consistency note", where)
+        require(isinstance(given["note"], str) and hash_list(63)(given["consistency"]), where, "forms")
+        require(len(given["note"].encode()) <= 65536, where, "the size of a note")
+        text, _ = tlog.parse_note(given["note"])
+        origin, size, root = tlog.parse_checkpoint(text)
+        require(size > before, where, "order")
+        require(proof is None or tlog.is_consistent(before, roots[before], size, root, proof), where, "consistency")
+        origins.add(origin)
+        roots[size], before, proof = root, size, [bytes.fromhex(hash_) for hash_ in given["consistency"]]
+    require(not proof and len(origins) <= 1, where, "the last consistency proof, or several origins")
+    return roots
+
+
+def check_log(entries, manifest, hashes, seals):
+    """Section 16: the places of the segments in the log."""
+    names = [name for name in entries if name.startswith(("checkpoints/", "log/"))]
+    require(manifest["v"] > 2 or not names, "log", "versions 1 and 2 have no such file")
+    if not names:
+        return
+    roots = read_checkpoints(entries)
+    require(roots, "checkpoints", "none")
+    tag, sizes = tlog.tag_of(entries["genesis.json"]), [0]
+    for (begin, end, seal, _, _), line in zip(seals, lines_of(entries, "log"), strict=True):
+        where = f"log: events {begin} to {end}"
+        place = document(line, "index path size", "log")
+        require(hash_list(63)(place["path"]), where, "path")
+        if place["size"] is None:
+            require(place["index"] is None and not place["path"], where, "a place without a checkpoint")
+            continue
+        require(place["size"] in roots and integer(0, place["size"] - 1)(place["index"]), where, "index or size")
+        sizes.append(place["size"])
+        require(sizes == sorted(sizes), where, "an earlier checkpoint than the segment before")
+        entry = canonical({"chain_hash_last": hashes[end], "first_sequence": begin, "last_sequence": end,
+                           "seal_hash": seal, "tag": tag, "v": 1})
+        path = [bytes.fromhex(hash_) for hash_ in place["path"]]
+        root = tlog.root_of_path(tlog.leaf_hash(entry), place["index"], place["size"], path)
+        require(root == roots[place["size"]], where, "is not in the log there")
+
+
 def check_part(path, number, listed, manifest, events):
     """Section 9."""
     with open(path, "rb") as file:
@@ -608,8 +652,10 @@ def check_archive(path, trust):
     rounds, seals = check_rounds(entries, manifest, signed_at, trust), []
     if manifest["mode"] == "live":
         seals = check_seals(entries, manifest, hashes, events, rounds, trust)
+        leaves = {leaf["sequence"]: leaf["chain_hash"] for leaf in map(json.loads, lines_of(entries, "leaves"))}
+        check_log(entries, manifest, {**hashes, **leaves}, seals)
     else:
-        streams = ("leaves/", "seals/", "rounds/", "validation/", "renewals/")
+        streams = ("leaves/", "seals/", "rounds/", "validation/", "renewals/", "checkpoints/", "log/")
         require(not any(name.startswith(streams) for name in entries), path,
                 "a test archive has no seals")
     return manifest, events, facts_of(path, entries, manifest, hashes, seals), \

@@ -156,9 +156,12 @@ def parse_note(note):
     """(text, [(name, id, signature)])"""
     text, _, lines = note.rpartition("\n\n")
     signatures = []
-    for line in lines.splitlines():
+    if not lines.endswith("\n"):
+        raise ValueError("no signature line at the end")
+    for line in lines[:-1].split("\n"):
         dash, name, data = line.split(" ")
-        assert dash == "—"
+        if dash != "—":
+            raise ValueError("a signature line without its mark")
         data = base64.b64decode(data, validate=True)
         signatures.append((name, data[:4], data[4:]))
     return text + "\n", signatures
@@ -188,7 +191,9 @@ def checkpoint_text(origin, size, root_hash):
 
 def parse_checkpoint(text):
     """(origin, size, root)"""
-    origin, size, root_hash = text.splitlines()[:3]
+    origin, size, root_hash = text.split("\n")[:3]
+    if not origin or size != str(int(size)) or int(size) < 0:
+        raise ValueError("an origin or a size")
     return origin, int(size), base64.b64decode(root_hash, validate=True)
 
 

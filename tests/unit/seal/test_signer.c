@@ -73,15 +73,20 @@ static pid_t child_pid(void)
 
 TEST_CASE(test_files)
 {
-	static const char *const names[] = {
-		"report-root.pem",    "report.pem",    "report-responder.pem",
-		"timestamp-root.pem", "timestamp.pem", "timestamp-responder.pem",
-		"signer.log"};
+	static const char *const names[] = {"report-root.pem",
+	                                    "report.pem",
+	                                    "report-responder.pem",
+	                                    "timestamp-root.pem",
+	                                    "timestamp.pem",
+	                                    "timestamp-responder.pem",
+	                                    "log.key",
+	                                    "signer.log"};
+	const size_t name_count = sizeof names / sizeof *names;
 	struct signer *signer = development_signer();
 	struct stat stat_of;
 	size_t count = 0;
 
-	for (size_t i = 0; i < 7; i++) {
+	for (size_t i = 0; i < name_count; i++) {
 		char name[64];
 		snprintf(name, sizeof name, "signer/%s", names[i]);
 		assert_int_equal(stat(scratch_path(name), &stat_of), 0);
@@ -93,7 +98,7 @@ TEST_CASE(test_files)
 	while (readdir(directory))
 		count++;
 	closedir(directory);
-	assert_int_equal(count, 2 + 7);
+	assert_int_equal(count, 2 + name_count);
 	scratch_write("trust.pem", signer_trust(signer));
 	scratch_write("chain.pem", signer_certificates(signer));
 	assert_int_equal(scratch_run("test $(grep -c BEGIN trust.pem) = 2"), 0);
