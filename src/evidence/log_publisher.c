@@ -460,6 +460,27 @@ int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNE
 	return result;
 }
 
+int log_policy_write(const struct service *service, struct buf *out, struct error *error)
+{
+	char origin[NOTE_NAME_MAX + 1], vkey[NOTE_VKEY_SIZE];
+	struct log_witness witnesses[LOG_WITNESSES_MAX];
+	size_t count;
+	int result = log_witnesses_parse(service->settings->log_witnesses, witnesses, &count, error);
+	if (result)
+		return result;
+	log_origin(service->settings, origin);
+	const struct note_key log =
+		note_key_make(origin, NOTE_ED25519, signer_log_key(service->signer));
+	note_key_write(&log, vkey);
+	buf_printf(out, "log %s\n", vkey);
+	for (size_t i = 0; i < count; i++) {
+		note_key_write(&witnesses[i].key, vkey);
+		buf_printf(out, "witness %s %s\n", witnesses[i].key.name, vkey);
+	}
+	buf_add_text(out, "quorum none\n");
+	return buf_check(out);
+}
+
 int log_publisher_make(struct service *service, struct log_publisher **ret, struct error *error)
 {
 	struct log_witness given[LOG_WITNESSES_MAX];

@@ -22,6 +22,10 @@ int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNE
 /* The origin of the log: log.origin, or service.public_url without its scheme, and "/log". */
 void log_origin(const struct settings *settings, char origin[NOTE_NAME_MAX + 1]);
 
+/* Appends the policy of this service: the keys of its log and of its witnesses, and no quorum. */
+int log_policy_write(const struct service *service, struct buf *out, struct error *error)
+	MUST_CHECK;
+
 struct log_publisher; /* one thread at a time */
 
 int log_publisher_make(struct service *service, struct log_publisher **ret, struct error *error)

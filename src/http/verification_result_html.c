@@ -294,6 +294,34 @@ static void unchanged(struct buf *out, const struct view *view)
 		                "Que ningún dato firmado ha cambiado."));
 }
 
+/* Writes a point about the log of segments, which shows that there is one history as far as its
+ * witnesses are independent. */
+static void attested_by_log(struct buf *out, const struct view *view)
+{
+	enum language language = view->language;
+	const struct json *log = items(view->checked, "logs");
+	if (!log || log->type != JSON_OBJECT || !is_true(log, "signed"))
+		return;
+	buf_printf(out, "<li>%s <code>",
+	           TEXT(language, "That its segments are entries of the append-only log",
+	                "Que sus segmentos son entradas del registro de solo adición"));
+	html_escape(out, text_of(log, "origin"));
+	buf_add_text(out, "</code>");
+	const struct json *witness = items(log, "cosigned_by");
+	if (witness)
+		buf_printf(out, "%s ", TEXT(language, ", cosigned by", ", cofirmado por"));
+	else
+		buf_printf(out, "%s",
+		           TEXT(language, ", which no witness cosigned", ", que ningún testigo cofirmó"));
+	for (; witness; witness = witness->next) {
+		html_escape(out, text_of(witness, "name"));
+		buf_add_text(out, " (");
+		html_time(out, language, text_of(witness, "time"));
+		buf_add_text(out, witness->next ? "), " : ")");
+	}
+	buf_add_text(out, ".</li>\n");
+}
+
 static void attested_by_archive(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
@@ -316,6 +344,7 @@ static void attested_by_archive(struct buf *out, const struct view *view)
 		           "the authority named below.",
 		           "Que cada declaración existía antes del sello de tiempo que la cubre, emitido "
 		           "por la autoridad indicada abajo."));
+	attested_by_log(out, view);
 	unchanged(out, view);
 }
 

@@ -4,12 +4,14 @@
 
 #include "base/durable.h"
 #include "base/json.h"
+#include "evidence/log_publisher.h"
 #include "evidence/signers.h"
 #include "evidence/timestamp_roots.h"
 #include "issue/check_file.h"
 #include "issue/file_origin.h"
 #include "seal/authority.h"
 #include "seal/signer.h"
+#include "tlog/policy.h"
 #include "verify/verifier.h"
 
 #define TRUST_MAX ((size_t)4 << 20)
@@ -58,13 +60,16 @@ static int read_result(const struct buf *text, struct arena *arena, struct json 
 int service_check_file(struct service *service, int file, const struct sha256 *digest,
                        struct arena *arena, struct file_check *ret_check, struct error *error)
 {
-	BUF_AUTO struct buf roots, output;
+	BUF_AUTO struct buf roots, policy, output;
 	buf_init(&roots, TRUST_MAX);
+	buf_init(&policy, POLICY_SIZE_MAX);
 	buf_init(&output, VERIFIER_RESULT_MAX);
 	struct file_check check = {0};
 	int result = add_roots(service, &roots, error);
 	if (!result)
-		result = verifier_check(file, buf_slice(&roots), &output, error);
+		result = log_policy_write(service, &policy, error);
+	if (!result)
+		result = verifier_check(file, buf_slice(&roots), buf_slice(&policy), &output, error);
 	if (!result)
 		result = read_result(&output, arena, &check.verification, error);
 	if (!result)

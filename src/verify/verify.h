@@ -162,6 +162,21 @@ struct verify_counts {
 	uint64_t receipts; /* compared with their events */
 };
 
+/* What the log of segments says of an archive (verify_options.log_policy has the known keys). */
+struct verify_log {
+	struct verify_log *next;
+	const char *path;
+	const char *origin;        /* name of the log */
+	uint64_t entries;          /* of the newest tree in the archive */
+	uint64_t segments, logged; /* of the archive, and those with an entry */
+	bool is_signed;            /* the newest tree, by a known key of the log */
+	struct verify_witness {
+		const char *name;
+		int64_t time_us;
+	} * witnesses; /* known ones that cosigned the newest tree */
+	size_t witness_count;
+};
+
 struct verify_result {
 	struct arena arena; /* holds the findings */
 	int64_t at_us;      /* the time of the check */
@@ -179,6 +194,7 @@ struct verify_result {
 	struct verify_level *first_level, *last_level;
 	struct verify_file *files; /* the readable files, in the order given */
 	struct verify_delay longest_delay;
+	struct verify_log *logs, *last_log;
 	struct verify_record *records, *last_record;
 	/* The files that only an evidence record covers: their number, and the first one. */
 	uint64_t existence_only;
@@ -216,6 +232,7 @@ struct verify_options {
 	/* The logs and witnesses of segments that are trusted, and the quorum of the newest checkpoint
 	 * of each archive (tlog/policy.h). What does not satisfy it is not established. NULL: none. */
 	const struct policy *log_policy;
+	bool log_policy_informs; /* what does not satisfy it is no finding */
 	/* The names reported instead of the paths, in the same order; NULL: the paths. */
 	const char *const *names;
 	/* The time as of which everything is judged. The certificate of the newest timestamp of each
@@ -267,7 +284,8 @@ int verify_exit_code(const struct verify_result *result);
  * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"files":[{"kind","listed",
  * "path","sha256","signed_at","signer"}],"findings":[{"code","detail","path","severity","what",
  * "what_es","where"}],"findings_version","longest_delay":{
- * "between","gen_time","microseconds","path","received_at","sequence"}|null,"signatures":[{
+ * "between","gen_time","microseconds","path","received_at","sequence"}|null,"logs":[{"cosigned_by":[{
+ * "name","time"}],"entries","origin","path","segments","segments_logged","signed"}],"signatures":[{
  * "checkable_until","level","path"}],"signer_list":{"issued_at","path","service","signed_at",
  * "signer"}|null,"signers":[…],"trusted","trusted_list":{"issued_at",
  * "next_update","operator","signer","territory"}|null,"valid","verdict":{"code","en","es"},

@@ -23,6 +23,7 @@ struct log_check {
 	uint64_t logged, not_logged, late;
 	bool is_signed; /* by a log of the policy */
 	bool cosigned[POLICY_WITNESSES_MAX];
+	int64_t cosigned_us[POLICY_WITNESSES_MAX];
 };
 
 static const struct policy *policy_of(const struct chain *chain)
@@ -48,12 +49,13 @@ static int check_signatures(struct chain *chain, const struct note *note, struct
 		                 (verdict == NOTE_SIGNED && strcmp(key->name, log->checkpoint.origin) == 0);
 	}
 	for (size_t i = 0; policy && i < policy->witness_count; i++) {
-		int64_t time_us;
+		int64_t time_us = TIME_NONE;
 		const struct note_key *key = &policy->witnesses[i].key;
 		enum note_verdict verdict = note_verify(note, key, &time_us);
 		if (verdict == NOTE_FALSE)
 			return finding_fail(error, FINDING_LOG_SIGNATURE_FALSE, key->name);
 		log->cosigned[i] = verdict == NOTE_SIGNED;
+		log->cosigned_us[i] = time_us;
 		if (verdict == NOTE_SIGNED &&
 		    (log->witnessed_us == TIME_NONE || time_us < log->witnessed_us))
 			log->witnessed_us = time_us;
@@ -203,6 +205,41 @@ void chain_free_log(struct chain *chain)
 	free(chain->log);
 }
 
+/* Records what the newest checkpoint says. */
+static int note_log(struct chain *chain)
+{
+	const struct policy *policy = policy_of(chain);
+	const struct log_check *log = chain->log;
+	struct verify_result *result = chain->run->result;
+	size_t witnesses = policy ? policy->witness_count : 0;
+	struct verify_log *item = arena_alloc(&result->arena, sizeof *item);
+	char *path = arena_text(&result->arena, chain->facts->input->path);
+	char *origin = arena_text(&result->arena, log->checkpoint.origin);
+	struct verify_witness *cosigners =
+		arena_alloc(&result->arena, (witnesses + 1) * sizeof *cosigners);
+	if (!item || !path || !origin || !cosigners)
+		return ERR_NO_MEMORY;
+	verify_make_visible(path);
+	verify_make_visible(origin);
+	*item = (struct verify_log){.path = path,
+	                            .origin = origin,
+	                            .entries = log->checkpoint.size,
+	                            .segments = log->logged + log->not_logged,
+	                            .logged = log->logged,
+	                            .is_signed = log->is_signed,
+	                            .witnesses = cosigners};
+	for (size_t i = 0; i < witnesses; i++)
+		if (log->cosigned[i])
+			cosigners[item->witness_count++] = (struct verify_witness){
+				arena_text(&result->arena, policy->witnesses[i].name), log->cosigned_us[i]};
+	for (size_t i = 0; i < item->witness_count; i++)
+		if (!cosigners[i].name)
+			return ERR_NO_MEMORY;
+	*(result->last_log ? &result->last_log->next : &result->logs) = item;
+	result->last_log = item;
+	return 0;
+}
+
 /* Lists the witnesses that did not cosign the newest checkpoint. */
 static void list_missing(const struct policy *policy, const bool *cosigned, char names[NAMES_SIZE])
 {
@@ -221,7 +258,7 @@ static void judge(struct chain *chain)
 	const struct log_check *log = chain->log;
 	const char *path = chain->facts->input->path;
 	char names[NAMES_SIZE];
-	if (!policy)
+	if (!policy || chain->run->options->log_policy_informs)
 		return;
 	if (!log || !log->has_checkpoint) {
 		verify_add(chain->run, VERIFY_UNESTABLISHED, path, "", FINDING_LOG_ABSENT);
@@ -251,5 +288,5 @@ int chain_finish_log(struct chain *chain)
 	if (log && log->has_checkpoint && log->consistency.count > 0)
 		chain_wrong_at(chain, STREAM_CHECKPOINTS, "consistency", FINDING_LOG_LAST_CONSISTENCY);
 	judge(chain);
-	return 0;
+	return log && log->has_checkpoint ? note_log(chain) : 0;
 }

@@ -137,6 +137,30 @@ static void print_delay(const struct verify_delay *delay, struct json_writer *wr
 	json_end_object(writer);
 }
 
+static void print_logs(const struct verify_result *result, struct json_writer *writer)
+{
+	json_begin_array(writer, "logs");
+	for (const struct verify_log *at = result->logs; at; at = at->next) {
+		json_begin_object(writer, NULL);
+		json_begin_array(writer, "cosigned_by");
+		for (size_t i = 0; i < at->witness_count; i++) {
+			json_begin_object(writer, NULL);
+			json_text(writer, "name", at->witnesses[i].name);
+			json_time(writer, "time", at->witnesses[i].time_us);
+			json_end_object(writer);
+		}
+		json_end_array(writer);
+		json_integer(writer, "entries", (int64_t)at->entries);
+		json_text(writer, "origin", at->origin);
+		json_text(writer, "path", at->path);
+		json_integer(writer, "segments", (int64_t)at->segments);
+		json_integer(writer, "segments_logged", (int64_t)at->logged);
+		json_boolean(writer, "signed", at->is_signed);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
 static void print_signer_list(const struct verify_signer_list *list, struct json_writer *writer)
 {
 	if (!list) {
@@ -233,6 +257,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	print_findings(result, &writer, "findings", false);
 	json_integer(&writer, "findings_version", FINDINGS_VERSION);
 	print_delay(&result->longest_delay, &writer);
+	print_logs(result, &writer);
 	print_levels(result, &writer);
 	print_signer_list(result->signer_list, &writer);
 	print_identities(&result->signers, &writer, "signers");
@@ -401,6 +426,27 @@ static void show_delay(const struct verify_delay *delay, bool spanish, FILE *out
 	        between);
 }
 
+static void show_logs(const struct verify_result *result, bool spanish, FILE *out)
+{
+	char time[TIME_TEXT_SIZE];
+	for (const struct verify_log *at = result->logs; at; at = at->next) {
+		fprintf(out,
+		        spanish ? "%s: %" PRIu64 " de %" PRIu64
+		                  " segmentos están en el registro %s, de %" PRIu64 " entradas%s\n"
+		                : "%s: %" PRIu64 " of %" PRIu64 " segments are in the log %s of %" PRIu64
+		                  " entries%s\n",
+		        at->path, at->logged, at->segments, at->origin, at->entries,
+		        at->is_signed ? ""
+		        : spanish     ? ", cuya firma no se ha comprobado (--log-key)"
+		                      : ", whose signature was not checked (--log-key)");
+		for (size_t i = 0; i < at->witness_count; i++) {
+			time_format(at->witnesses[i].time_us, time);
+			fprintf(out, spanish ? "    cofirmado por %s el %s\n" : "    cosigned by %s at %s\n",
+			        at->witnesses[i].name, time);
+		}
+	}
+}
+
 static void show_extra_counts(const struct verify_counts *counts, bool spanish, FILE *out)
 {
 	const struct {
@@ -433,6 +479,7 @@ static void print_text(const struct verify_result *result, enum language languag
 	show_list(result->list, spanish, out);
 	show_levels(result, spanish, out);
 	show_delay(&result->longest_delay, spanish, out);
+	show_logs(result, spanish, out);
 	const struct verify_counts *counts = &result->checked;
 	enum verify_verdict verdict = verify_verdict(result);
 	show_extra_counts(counts, spanish, out);

@@ -1,6 +1,7 @@
 """The transparency log of segments, read as anybody can and checked with an implementation of its own
 (tests/support/tlog.py), and its witnesses, which are written from the specification (scripted_witness.py)."""
 
+import gzip
 import io
 import json
 import shutil
@@ -9,7 +10,7 @@ import zipfile
 import pytest
 
 import tlog
-from client import Client, Service, eventually
+from client import Client, Service, eventually, form, run
 from scripted_witness import ScriptedWitness
 
 INTERVAL = "200ms"
@@ -226,3 +227,85 @@ def test_a_copy_of_the_store_that_goes_on_is_refused(witnessed, tmp_path):
         assert len(dict(trees)) == len(set(trees)), "a witness cosigns one tree of each size"
     finally:
         fork.discard()
+
+
+# ---- archives ----
+
+@pytest.fixture
+def archived(witnessed, tmp_path):
+    """A service with witnesses, an archive of five segments, and its content."""
+    service, pair = witnessed
+    channel = service.new_channel(credits=1000)
+    log = Log(service)
+    grow(log, channel, 5)
+    made = channel.live.certified(seq_from=1, seq_to=5)
+    path = tmp_path / "evidence.zip"
+    path.write_bytes(channel.live.download(made["evidence_url"]).expect(200).body)
+    return service, pair, log, path
+
+
+def verified(service, path, *options, expected=0):
+    done = run("verify", path, "--trust", service.data / "trust.pem", "--json", *options)
+    assert done.returncode == expected, done.stdout + done.stderr
+    result = json.loads(done.stdout)
+    return result, {each["code"]: each["what"] for each in result["findings"]}
+
+
+def keys(log, pair, of=("log", "one", "two")):
+    """The options that name them."""
+    given = {"log": ("--log-key", log.key.vkey), "one": ("--witness", pair[0].vkey), "two": ("--witness", pair[1].vkey)}
+    return [word for name in of for word in given[name]]
+
+
+def test_an_archive_shows_that_witnesses_cosigned_its_segments(archived, tmp_path):
+    service, pair, log, path = archived
+    result, _ = verified(service, path, *keys(log, pair), "--quorum", "2")
+    (seen,) = result["logs"]
+    assert (seen["origin"], seen["segments"], seen["segments_logged"], seen["signed"]) == (ORIGIN, 5, 5, True)
+    assert [each["name"] for each in seen["cosigned_by"]] == [one.key.name for one in pair]
+    assert seen["entries"] >= 5
+    with zipfile.ZipFile(path) as opened:
+        notes = [json.loads(line)["note"] for line in
+                 gzip.decompress(opened.read("checkpoints/checkpoints-000001.ndjson.gz")).splitlines()]
+    assert all(tlog.verify_note(note, one.vkey) for note in notes for one in pair)
+    policy = tmp_path / "policy"
+    policy.write_text(f"log {log.key.vkey}\nwitness a {pair[0].vkey}\nwitness b {pair[1].vkey}\n"
+                      "group g any a b\nquorum g\n")
+    result, _ = verified(service, path, "--log-policy", policy)
+    assert [each["name"] for each in result["logs"][0]["cosigned_by"]] == ["a", "b"]
+    assert "5 of 5 segments are in the log" in run("verify", path, "--trust", service.data / "trust.pem").stdout
+
+
+def test_without_its_quorum_an_archive_is_not_established(archived):
+    service, pair, log, path = archived
+    stranger = tlog.Key("witness.example/stranger", tlog.COSIGNATURE)
+    _, findings = verified(service, path, *keys(log, pair), "--witness", stranger.vkey, expected=2)
+    assert set(findings) == {"log.no_quorum"} and stranger.name in findings["log.no_quorum"]
+    assert pair[0].key.name not in findings["log.no_quorum"]
+    verified(service, path, *keys(log, pair), "--witness", stranger.vkey, "--quorum", "2")
+    another = tlog.Key(ORIGIN, tlog.ED25519)
+    _, findings = verified(service, path, "--log-key", another.vkey, expected=2)
+    assert set(findings) == {"log.not_signed"}
+
+
+@pytest.mark.parametrize("options, said", (
+    (("--quorum", "0"), "--log-key"), (("--quorum", "1"), "--quorum"), (("--log-key", "x"), "--log-key"), (("--log-policy", "/nowhere"), "/nowhere"),
+    (("--log-key", "{log}", "--quorum", "1"), "--quorum"), (("--log-key", "{one}"), "of type 1"),
+    (("--log-key", "{log}", "--witness", "{log}"), "of type 4"),
+    (("--log-key", "{log}", "--log-policy", "{log}"), "--log-policy")))
+def test_keys_that_cannot_be_used_are_refused(tmp_path, options, said):
+    vkeys = {"log": tlog.Key(ORIGIN, tlog.ED25519).vkey, "one": tlog.Key("w", tlog.COSIGNATURE).vkey}
+    done = run("verify", tmp_path, *(option.format(**vkeys) for option in options))
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_the_verification_page_says_who_witnessed(archived):
+    service, pair, _, path = archived
+    anyone = Client(service)
+    body = form(("file", path.read_bytes(), "evidence.zip"))
+    for accepted in ("application/json", "text/html"):
+        answer = anyone.post("/verify", body[1], headers={"Content-Type": body[0], "Accept": accepted}).expect(200)
+        for one in pair:
+            assert one.key.name in answer.body.decode()
+    assert "entries of the append-only log" in answer.body.decode()
+    anyone.close()

@@ -309,6 +309,7 @@ class FileVerification:
     evidence_records: Optional[List[Dict[str, Any]]] = None
     findings_version: Optional[int] = None
     longest_delay: Optional[Dict[str, Any]] = None
+    logs: Optional[List[Dict[str, Any]]] = None
     signatures: Optional[List[Dict[str, Any]]] = None
     signer_list: Optional[Dict[str, Any]] = None
     trusted_list: Optional[Dict[str, Any]] = None

@@ -39,7 +39,7 @@ static int check(struct slice what, struct slice roots, struct buf *said)
 	DESCRIPTOR_AUTO int file = memfd_create("file", MFD_CLOEXEC);
 	assert_int_equal(write(file, what.data, what.size), what.size);
 	buf_clear(said);
-	int result = verifier_check(file, roots, said, &error);
+	int result = verifier_check(file, roots, slice_of(""), said, &error);
 	if (result)
 		print_message("%s\n", error.cause);
 	buf_add_byte(said, 0);
@@ -72,7 +72,7 @@ TEST_CASE(it_opens_no_file_of_the_disk)
 	DESCRIPTOR_AUTO int file = open(archive.path, O_RDONLY | O_CLOEXEC);
 	if (!CONFINE_IS_WHOLE || !confine_knows_files())
 		skip();
-	assert_int_equal(verifier_check(file, fixture.roots.signers, &said, &error), OK);
+	assert_int_equal(verifier_check(file, fixture.roots.signers, slice_of(""), &said, &error), OK);
 	buf_add_byte(&said, 0);
 	assert_non_null(strstr(said.data, "cannot open: Permission denied"));
 }
@@ -94,8 +94,10 @@ TEST_CASE(it_needs_its_fence)
 		    seccomp_load(filter) != 0 || confine_knows_files() ||
 		    file_write_all(file, buf_slice(&content)) == false)
 			_exit(2);
-		_exit(verifier_check(file, fixture.roots.signers, &said, &error) == ERR_UNAVAILABLE ? 0
-		                                                                                    : 1);
+		_exit(verifier_check(file, fixture.roots.signers, slice_of(""), &said, &error) ==
+		              ERR_UNAVAILABLE
+		          ? 0
+		          : 1);
 	}
 	assert_int_equal(waitpid(id, &status, 0), id);
 	assert_true(WIFEXITED(status));
