@@ -547,7 +547,7 @@ def check_seals(entries, manifest, hashes, events, rounds, trust):
 
 
 def read_checkpoints(entries):
-    """Section 16. Returns the roots of the log by its size, in the order of the file."""
+    """Section 4.10. Returns the roots of the log by its size, in the order of the file."""
     where, roots, before, proof, origins = "checkpoints", {}, 0, None, set()
     for line in lines_of(entries, where):
         given = document(line, "consistency note", where)
@@ -564,7 +564,7 @@ def read_checkpoints(entries):
 
 
 def check_log(entries, manifest, hashes, seals):
-    """Section 16: the places of the segments in the log."""
+    """Sections 4.11 and 17: the places of the segments in the log."""
     names = [name for name in entries if name.startswith(("checkpoints/", "log/"))]
     require(manifest["v"] > 2 or not names, "log", "versions 1 and 2 have no such file")
     if not names:
