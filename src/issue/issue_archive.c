@@ -363,8 +363,9 @@ static int add_rounds(struct archive_work *work)
 		int64_t last = first + most - 1;
 		if (last > work->last_segment)
 			last = work->last_segment;
-		result = store_read_segment_rounds(work->issue->service->store, certification->account,
-		                                   certification->chain, first, last, rounds, work->error);
+		result =
+			store_read_segment_rounds(work->issue->service->store, certification->account,
+		                              certification->chain, first, last, rounds, NULL, work->error);
 		for (int64_t i = 0; i <= last - first && !result; i++) {
 			result = add_round_of_segment(work, rounds[i]);
 			if (!result)

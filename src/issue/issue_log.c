@@ -9,7 +9,7 @@
 #include "store/tlog/log_records.h"
 #include "tlog/merkle.h"
 
-#define STEP_MEMORY_MAX ((size_t)4 << 20)
+#define SEGMENTS_AT_ONCE 256
 #define CHECKPOINT_MEMORY_MAX ((size_t)512 << 10)
 #define SIGNING_WAIT_US (5 * US_PER_SECOND) /* for a checkpoint, besides the witnesses */
 #define POLL_NS 50000000
@@ -18,6 +18,10 @@ struct log_work {
 	struct issue_job *issue;
 	struct archive *archive;
 	int64_t first, last; /* numbers of the segments */
+	/* Rounds and places of some of them, from `read_first` on. */
+	int64_t read_first;
+	size_t read_count;
+	int64_t rounds[SEGMENTS_AT_ONCE], places[SEGMENTS_AT_ONCE];
 	char origin[NOTE_NAME_MAX + 1];
 	struct arena newest_arena;
 	struct log_checkpoint newest;
@@ -43,23 +47,35 @@ static struct merkle_source tree_of(struct log_work *work, const struct tile_sto
 	return tile_reader_init(&work->reader, tiles, size);
 }
 
+/* Makes sure that a segment is among those read. */
+static int read_segments(struct log_work *work, int64_t number)
+{
+	const struct certification *certification = work->issue->certification;
+	if (number >= work->read_first && number < work->read_first + (int64_t)work->read_count)
+		return OK;
+	int64_t last =
+		number + SEGMENTS_AT_ONCE - 1 < work->last ? number + SEGMENTS_AT_ONCE - 1 : work->last;
+	work->read_count = 0;
+	int result = store_read_segment_rounds(work->issue->service->store, certification->account,
+	                                       certification->chain, number, last, work->rounds,
+	                                       work->places, work->error);
+	work->read_first = number;
+	work->read_count = result ? 0 : (size_t)(last - number + 1);
+	return result;
+}
+
 /* Finds the index of a segment's entry; *ret_logged false: the segment is older than the log. */
 static int find_entry(struct log_work *work, int64_t number, bool *ret_logged, uint64_t *ret_index)
 {
-	const struct certification *certification = work->issue->certification;
-	struct store *store = work->issue->service->store;
-	struct segment_record segment;
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, STEP_MEMORY_MAX);
 	*ret_logged = false;
-	int result = store_get_segment(store, certification->account, certification->chain, number,
-	                               &arena, &segment, work->error);
-	if (!result)
-		result = store_find_log_index(store, segment.round, segment.place, ret_index, work->error);
-	if (result == ERR_NOT_FOUND)
-		return OK;
+	int result = read_segments(work, number);
+	if (result)
+		return result;
+	size_t at = (size_t)(number - work->read_first);
+	result = store_find_log_index(work->issue->service->store, work->rounds[at], work->places[at],
+	                              ret_index, work->error);
 	*ret_logged = !result;
-	return result;
+	return result == ERR_NOT_FOUND ? OK : result;
 }
 
 /* The same; *ret_logged false: no checkpoint has it. */

@@ -250,16 +250,21 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
 }
 
 int store_read_segment_rounds(struct store *store, int64_t account, int64_t chain, int64_t first,
-                              int64_t last, int64_t *ret_rounds, struct error *error)
+                              int64_t last, int64_t *ret_rounds, int64_t *ret_places,
+                              struct error *error)
 {
 	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
-		db_query_long(connection, "SELECT number, round FROM segments WHERE account = $1"
+		db_query_long(connection, "SELECT number, round, place FROM segments WHERE account = $1"
 	                              " AND chain = $2 AND number BETWEEN $3 AND $4 ORDER BY number");
 	db_bind(query, account, chain, first, last);
 	int64_t next = first;
-	for (; next <= last && db_step(query) && db_integer(query, 0) == next; next++)
+	for (; next <= last && db_step(query) && db_integer(query, 0) == next; next++) {
 		ret_rounds[next - first] = db_integer(query, 1);
+		if (ret_places)
+			ret_places[next - first] =
+				db_is_null(query, 2) ? SEGMENT_HAS_PATH : db_integer(query, 2);
+	}
 	int result = db_end(query, error);
 	if (!result && next <= last)
 		result = error_cause(error, ERR_CORRUPT, "chain %lld: segment %lld is missing",

@@ -23,9 +23,9 @@ struct unsealed_chain {
 	char channel_id[ID_SIZE]; /* audit log: the account's identifier, or "installation" */
 	int64_t last_sequence;
 	int64_t last_received_at_us;
-	int64_t sealed_sequence; /* in segments, including staged ones; less than last_sequence */
-	int64_t sealed_segment;  /* number of the last segment; 0: none */
-	struct sha256 seal_hash; /* digest of its seal document */
+	int64_t sealed_sequence;    /* in segments, including staged ones; less than last_sequence */
+	int64_t sealed_segment;     /* number of the last segment; 0: none */
+	struct sha256 seal_hash;    /* digest of its seal document */
 	struct sha256 genesis_hash; /* not set for audit records */
 };
 /* Lists at most `limit` unsealed chains in order of account and chain, after the given pair. Reads
@@ -131,10 +131,11 @@ struct segment_record {
 int store_get_staged_round(struct store *store, struct staged_round *ret, struct error *error)
 	MUST_CHECK;
 /* Stages one more block of 1 to ROUND_BLOCK_SEGMENTS_MAX segments, advances the marks of their
- * chains and appends their entries to the log, in one durable transaction. Segments of one chain are in order. Returns ERR_REFUSED when
- * another sealer was faster: the block is not the next one of the next round, or a segment does not
- * continue its chain from the segment that it names. On error nothing is written, and *ret_failed
- * is the index of the segment that failed; `count`: no segment in particular. */
+ * chains and appends their entries to the log, in one durable transaction. Segments of one chain
+ * are in order. Returns ERR_REFUSED when another sealer was faster: the block is not the next one
+ * of the next round, or a segment does not continue its chain from the segment that it names. On
+ * error nothing is written, and *ret_failed is the index of the segment that failed; `count`: no
+ * segment in particular. */
 int store_stage_block(struct store *store, const struct round_block *block,
                       const struct segment_record *segments, size_t count, size_t *ret_failed,
                       struct error *error) MUST_CHECK;
@@ -192,9 +193,11 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
                       struct arena *arena, struct segment_record *ret_segment, struct error *error)
 	MUST_CHECK;
 
-/* Reads the round numbers of the segments first to last of a chain, last - first + 1 of them; they
- * never decrease. Returns ERR_CORRUPT when a segment is missing. */
+/* Reads the rounds of the segments first to last of a chain, last - first + 1 of them, and their
+ * places in these; the rounds never decrease. `ret_places` may be NULL. A place is negative in
+ * rounds of older versions. Returns ERR_CORRUPT when a segment is missing. */
 int store_read_segment_rounds(struct store *store, int64_t account, int64_t chain, int64_t first,
-                              int64_t last, int64_t *ret_rounds, struct error *error) MUST_CHECK;
+                              int64_t last, int64_t *ret_rounds, int64_t *ret_places,
+                              struct error *error) MUST_CHECK;
 
 #endif

@@ -29,7 +29,8 @@ int store_read_log_tile(struct store *store, const struct tile_id *id, struct sh
 int store_read_log_entries(struct store *store, uint64_t first, size_t limit,
                            struct tlog_entry *ret_entries, size_t *ret_count, struct error *error)
 	MUST_CHECK;
-/* Finds the index of a segment's entry. ERR_NOT_FOUND: the segment's round precedes the log. */
+/* Finds the index of a segment's entry by its round and its place there; a negative place has none.
+ * ERR_NOT_FOUND: the segment's round precedes the log. */
 int store_find_log_index(struct store *store, int64_t round, int64_t place, uint64_t *ret_index,
                          struct error *error) MUST_CHECK;
 

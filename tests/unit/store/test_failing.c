@@ -240,7 +240,7 @@ static void seal(void)
 	                          &error));
 	int64_t segment_round;
 	IN_TURN(store_read_segment_rounds(sample.store, sample.account, sample.live_chain, 1, 1,
-	                                  &segment_round, &error));
+	                                  &segment_round, NULL, &error));
 	int64_t sealed_us, last;
 	bool present;
 	struct sha256 last_root, root;

@@ -135,11 +135,11 @@ TEST_CASE(test_read_back)
 
 	int64_t rounds[3] = {0};
 	assert_int_equal(store_read_segment_rounds(sample.store, sample.account, sample.live_chain, 1,
-	                                           2, rounds, &error),
+	                                           2, rounds, NULL, &error),
 	                 OK);
 	assert_true(rounds[0] == 1 && rounds[1] == 1);
 	assert_int_equal(store_read_segment_rounds(sample.store, sample.account, sample.live_chain, 1,
-	                                           3, rounds, &error),
+	                                           3, rounds, NULL, &error),
 	                 ERR_CORRUPT);
 
 	struct round_record read;
