@@ -36,6 +36,7 @@ struct witness {
 struct log_publisher {
 	struct service *service;
 	char origin[NOTE_NAME_MAX + 1];
+	struct note_key key; /* of the log */
 	struct http_multi *many;
 	struct address_guard guard;
 	size_t count;
@@ -101,11 +102,9 @@ static int sign_head(struct log_publisher *publisher, const struct log_head *hea
 		result = signer_sign_checkpoint(signer, buf_slice(&request), signature, error);
 	if (result)
 		return result;
-	const struct note_key key =
-		note_key_make(publisher->origin, NOTE_ED25519, signer_log_key(signer));
 	buf_add_slice(&note, buf_slice(&text));
 	buf_add_byte(&note, '\n');
-	note_add_signature(&key, signature, &note);
+	note_add_signature(&publisher->key, signature, &note);
 	const struct log_checkpoint made = {.origin = publisher->origin,
 	                                    .size = head->size,
 	                                    .root = head->root,
@@ -134,6 +133,19 @@ static int read_cosignatures(struct log_publisher *publisher, struct error *erro
 	return result ? result : buf_check(&publisher->cosignatures);
 }
 
+/* Witnesses and monitors know the log by its origin and one key. */
+static int check_key(const struct log_publisher *publisher, const struct note *note,
+                     struct error *error)
+{
+	return note_verify(note, &publisher->key, NULL) == NOTE_SIGNED
+	           ? OK
+	           : error_cause(
+					 error, ERR_REFUSED,
+					 "the log %s was signed by another key than this node's; give all nodes "
+					 "the same log.key, or set log.origin to a new name",
+					 publisher->origin);
+}
+
 /* Reads the newest checkpoint, which another node may have signed. */
 static int read_newest(struct log_publisher *publisher, struct error *error)
 {
@@ -145,6 +157,8 @@ static int read_newest(struct log_publisher *publisher, struct error *error)
 	                                &publisher->arena, &publisher->current, error);
 	if (!result)
 		result = note_parse(&publisher->arena, publisher->current.note, &note, error);
+	if (!result)
+		result = check_key(publisher, &note, error);
 	if (!result) {
 		publisher->text = note.text;
 		result = read_cosignatures(publisher, error);
@@ -385,6 +399,11 @@ int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct e
 	return result ? result : conclude(publisher, error);
 }
 
+bool log_publisher_is_done(const struct log_publisher *publisher)
+{
+	return publisher->current.size == 0 || publisher->current.is_final;
+}
+
 /* ---- the settings ---- */
 
 void log_origin(const struct settings *settings, char origin[NOTE_NAME_MAX + 1])
@@ -491,6 +510,8 @@ int log_publisher_make(struct service *service, struct log_publisher **ret, stru
 	arena_init(&publisher->arena, CHECKPOINT_MEMORY_MAX);
 	buf_init(&publisher->cosignatures, NOTE_SIZE_MAX);
 	log_origin(service->settings, publisher->origin);
+	publisher->key =
+		note_key_make(publisher->origin, NOTE_ED25519, signer_log_key(service->signer));
 	int result =
 		log_witnesses_parse(service->settings->log_witnesses, given, &publisher->count, error);
 	if (!result)

@@ -35,5 +35,7 @@ void log_publisher_free(struct log_publisher *publisher); /* NULL-safe; ends its
  * answer for `wait_us` at most. */
 int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct error *error)
 	MUST_CHECK;
+/* Returns whether no cosignature is awaited. */
+bool log_publisher_is_done(const struct log_publisher *publisher);
 
 #endif

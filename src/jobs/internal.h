@@ -121,7 +121,8 @@ struct log_publishing {
 	struct log_publisher *publisher;
 	char holder[HOLDER_SIZE];
 	struct renewed_lease lease;
-	int64_t failures; /* consecutive */
+	int64_t failures;       /* consecutive */
+	int64_t waits_since_us; /* monotonic; 0: nothing waits */
 };
 int log_publishing_init(struct log_publishing *publishing, struct service *service,
                         const char *node, struct lease_renewer *lease_renewer, struct error *error)

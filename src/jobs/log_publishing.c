@@ -1,6 +1,7 @@
 /* Publishes the log of segments: its checkpoints and their cosignatures. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/schedule.h"
 #include "base/tuned.h"
@@ -30,6 +31,29 @@ void log_publishing_free(struct log_publishing *publishing)
 	log_publisher_free(publishing->publisher);
 }
 
+/* Counts the time since when something waits to be published. */
+static void note_wait(struct log_publishing *publishing, bool waits)
+{
+	int64_t now_us = clock_monotonic_us();
+	if (!waits)
+		publishing->waits_since_us = 0;
+	else if (publishing->waits_since_us == 0)
+		publishing->waits_since_us = now_us;
+	atomic_store(&publishing->service->counters.log_waiting_seconds,
+	             waits ? (now_us - publishing->waits_since_us) / US_PER_SECOND : 0);
+}
+
+/* Lets another node try, whose key may be the right one. */
+static int64_t give_up(struct log_publishing *publishing, int result, const struct error *error)
+{
+	if (renewed_lease_end(&publishing->lease, NULL))
+		log_warning("lease_not_ended", "name", "log");
+	note_wait(publishing, true);
+	log_warning("log_not_published", "error", error_code_text(result), "cause",
+	            error_reason(error, result));
+	return backoff_us(++publishing->failures, POLL_US, PAUSE_MAX_US);
+}
+
 int64_t log_publishing_run(void *context, const atomic_bool *stopping)
 {
 	struct log_publishing *publishing = context;
@@ -43,11 +67,9 @@ int64_t log_publishing_run(void *context, const atomic_bool *stopping)
 		                           &error);
 		renewed_lease_pause(&publishing->lease);
 	}
-	if (!result || atomic_load(stopping)) {
-		publishing->failures = 0;
-		return tuned_up_to("log_poll_us", POLL_US);
-	}
-	log_warning("log_not_published", "error", error_code_text(result), "cause",
-	            error_reason(&error, result));
-	return backoff_us(++publishing->failures, POLL_US, PAUSE_MAX_US);
+	if (result && !atomic_load(stopping))
+		return give_up(publishing, result, &error);
+	publishing->failures = 0;
+	note_wait(publishing, leased && !log_publisher_is_done(publishing->publisher));
+	return tuned_up_to("log_poll_us", POLL_US);
 }
