@@ -1,7 +1,9 @@
-/* Checks of the settings of timestamp authorities and signing keys. */
+/* Checks of the settings of timestamp authorities, signing keys and the log of segments. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/config_check.h"
+#include "evidence/log_publisher.h"
 
 void check_authorities(const struct check *check)
 {
@@ -38,4 +40,40 @@ void check_signer(const struct check *check, bool serving)
 		(void)setting_check_readable(&check->report, "signer.key", settings->signer_key);
 	if (serving)
 		(void)setting_check_readable(&check->report, "signer.chain", settings->signer_chain);
+}
+
+/* ---- the log of segments ---- */
+
+static void check_witnesses(const struct check *check)
+{
+	struct log_witness witnesses[LOG_WITNESSES_MAX];
+	size_t count = 0;
+	struct error why = {0};
+	char most[64];
+	if (log_witnesses_parse(check->settings->log_witnesses, witnesses, &count, &why)) {
+		fault(check, "log.witnesses", why.cause);
+		return;
+	}
+	snprintf(most, sizeof most, "must be from 0 to %zu, the number of log.witnesses", count);
+	if (check->settings->log_quorum < 0 || check->settings->log_quorum > (int64_t)count)
+		fault(check, "log.quorum", most);
+}
+
+void check_segment_log(const struct check *check, bool serving)
+{
+	const struct settings *settings = check->settings;
+	char origin[NOTE_NAME_MAX + 1];
+	log_origin(settings, origin);
+	const char *why = note_check_name(slice_of(origin));
+	if (why)
+		fault(check, "log.origin", why);
+	if (strlen(settings->log_origin) > NOTE_NAME_MAX)
+		fault(check, "log.origin", note_check_name(slice_of(settings->log_origin)));
+	check_witnesses(check);
+	check_networks(check, "log.allow_networks", settings->log_allow_networks);
+	check_duration(check, "log.witness_timeout", settings->log_witness_timeout, 100000, "100ms");
+	if (settings->log_witness_timeout > 60 * US_PER_SECOND)
+		fault(check, "log.witness_timeout", "must be at most 60s");
+	if (serving)
+		(void)setting_check_readable(&check->report, "log.key", settings->log_key);
 }

@@ -427,23 +427,25 @@ static int parse_witness(struct slice item, struct log_witness *ret, struct erro
 	struct error detail = {0};
 	const char *space = item.size > 0 ? memchr(item.data, ' ', item.size) : NULL;
 	if (!space)
-		return error_cause(error, ERR_VALIDATION,
-		                   "log.witnesses: each must be a key, a space and a URL");
+		return error_cause(error, ERR_VALIDATION, "each must be a verifier key, a space and a URL");
 	struct slice key = slice_make(item.data, (size_t)(space - item.data));
 	struct slice url = slice_make(space + 1, item.size - key.size - 1);
 	while (url.size > 0 && url.data[url.size - 1] == '/')
 		url.size--;
 	if (note_key_parse(key, &ret->key, &detail))
-		return error_cause(error, ERR_VALIDATION, "log.witnesses: key: %s", detail.cause);
+		return error_cause(error, ERR_VALIDATION, "a key is not valid: %s", detail.cause);
 	if (ret->key.type != NOTE_COSIGNATURE)
-		return error_cause(error, ERR_VALIDATION,
-		                   "log.witnesses: the key of %s must be of type 4 (cosignatures)",
+		return error_cause(error, ERR_VALIDATION, "the key of %s must be of type 4 (cosignatures)",
 		                   ret->key.name);
 	if (url.size >= sizeof ret->url)
-		return error_cause(error, ERR_VALIDATION, "log.witnesses: a URL is too long");
+		return error_cause(error, ERR_VALIDATION, "a URL is too long");
 	memcpy(ret->url, url.data, url.size);
 	ret->url[url.size] = '\0';
-	return http_url_check(url, true, "log.witnesses", error);
+	struct error why = {0};
+	return http_url_check(url, true, "log.witnesses", &why)
+	           ? error_cause(error, ERR_VALIDATION,
+	                         "the URL of %s must begin with https:// or http://", ret->key.name)
+	           : OK;
 }
 
 static struct slice trim(struct slice text)
@@ -465,13 +467,12 @@ int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNE
 		const char *comma = memchr(rest.data, ',', rest.size);
 		size_t size = comma ? (size_t)(comma - rest.data) : rest.size;
 		if (*ret_count == LOG_WITNESSES_MAX)
-			return error_cause(error, ERR_VALIDATION, "log.witnesses: more than %d",
-			                   LOG_WITNESSES_MAX);
+			return error_cause(error, ERR_VALIDATION, "there are more than %d", LOG_WITNESSES_MAX);
 		struct log_witness *witness = &witnesses[*ret_count];
 		result = parse_witness(trim(slice_make(rest.data, size)), witness, error);
 		for (size_t i = 0; !result && i < *ret_count; i++)
 			if (memcmp(witnesses[i].key.key, witness->key.key, NOTE_KEY_SIZE) == 0)
-				result = error_cause(error, ERR_VALIDATION, "log.witnesses: two keys are the same");
+				result = error_cause(error, ERR_VALIDATION, "two keys are the same");
 		*ret_count += !result;
 		size += comma != NULL;
 		rest = slice_make(rest.data + size, rest.size - size);

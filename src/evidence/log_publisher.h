@@ -16,7 +16,7 @@ struct log_witness {
 	struct note_key key;
 	char url[1024]; /* submission prefix */
 };
-/* Reads log.witnesses. ERR_VALIDATION with the message. */
+/* Reads log.witnesses. ERR_VALIDATION with the cause. */
 int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNESSES_MAX],
                         size_t *ret_count, struct error *error) MUST_CHECK;
 /* The origin of the log: log.origin, or service.public_url without its scheme, and "/log". */

@@ -309,3 +309,45 @@ def test_the_verification_page_says_who_witnessed(archived):
             assert one.key.name in answer.body.decode()
     assert "entries of the append-only log" in answer.body.decode()
     anyone.close()
+
+
+# ---- settings ----
+
+WITNESS = tlog.Key("witness.example/one", tlog.COSIGNATURE).vkey
+
+
+@pytest.mark.parametrize("settings, name, said", (
+    ("witnesses = x", "witnesses", "a verifier key, a space and a URL"),
+    (f"witnesses = {WITNESS[:-4]} https://w.example", "witnesses", "key"),
+    (f"witnesses = {tlog.Key('a', tlog.ED25519).vkey} https://w.example", "witnesses", "type 4"),
+    (f"witnesses = {WITNESS} ftp://w.example", "witnesses", "https://"),
+    (f"witnesses = {WITNESS} https://a.example, {WITNESS} https://b.example", "witnesses", "the same"),
+    (f"quorum = 2\nwitnesses = {WITNESS} https://w.example", "quorum", "from 0 to 1"),
+    ("origin = two words", "origin", "without spaces"), (f"origin = {'a' * 256}", "origin", "255"),
+    ("witness_timeout = 2m", "witness_timeout", "60s"), ("allow_networks = here", "allow_networks", "")))
+def test_settings_of_the_log_are_checked(tmp_path, settings, name, said):
+    file = tmp_path / "constancia.conf"
+    file.write_text(f"[log]\n{settings}\n")
+    done = run("config", "check", "--config", file)
+    (line,) = [line for line in (done.stderr + done.stdout).splitlines() if f"log.{name}" in line]
+    assert done.returncode == 1 and said in line and str(file) in line, done.stderr + done.stdout
+    file.write_text(f"[log]\nquorum = 1\nwitnesses = {WITNESS} https://w.example/prefix/\norigin = a.example/log\n")
+    done = run("config", "check", "--config", file)
+    assert "log." not in done.stderr + done.stdout
+
+
+def test_a_log_with_another_key_is_not_continued(service):
+    """As on a second node whose key was not copied."""
+    channel = service.new_channel(credits=1000)
+    log = Log(service)
+    grow(log, channel, 1)
+    size = log.size()
+    assert service.stop() == 0
+    (service.data / "signer" / "log.key").unlink()
+    service.start()
+    Client(service, channel.live_key["key"]).register().expect(201)
+    eventually(lambda: any(line["event"] == "log_not_published" and "another key" in line["cause"]
+                           for line in service.log_lines()), "the node says why")
+    assert log.size() == size
+    made = Client(service, channel.live_key["key"]).get("/v1/events").expect(200).json["data"]
+    assert len(made) == 2
