@@ -31,6 +31,18 @@ static int verify_bytes(const uint8_t *data, size_t size, bool one_more)
 	return code;
 }
 
+static int read_log_document(struct arena *arena, char kind, struct slice text, struct buf *out)
+{
+	struct archive_checkpoint checkpoint;
+	struct archive_log_place place;
+	int result = ERR_INVALID_EVIDENCE;
+	if (kind == 'k' && (result = archive_read_checkpoint(arena, text, &checkpoint, NULL)) == 0)
+		archive_checkpoint_line(&checkpoint, out);
+	if (kind == 'o' && (result = archive_read_log_place(arena, text, &place, NULL)) == 0)
+		archive_log_line(&place, out);
+	return result;
+}
+
 static int read_document(struct arena *arena, char kind, struct slice text, struct buf *out)
 {
 	struct event_facts event;
@@ -83,7 +95,7 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 		if ((result = archive_read_part_head(arena, text, &head, NULL)) == 0)
 			part_head_write(&head, out);
 		break;
-	default: break;
+	default: result = read_log_document(arena, kind, text, out);
 	}
 	return result;
 }

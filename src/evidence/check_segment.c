@@ -4,6 +4,8 @@
 
 #include "evidence/stored_segment.h"
 #include "seal/timestamp.h"
+#include "store/tlog/log_records.h"
+#include "tlog/entry.h"
 
 #define SEGMENT_MEMORY_MAX ((size_t)16 << 20)
 
@@ -130,6 +132,50 @@ static int check_round(struct store *store, const struct segment_record *segment
 	return OK;
 }
 
+/* ---- the entry in the log ---- */
+
+static int read_tag(struct store *store, int64_t account, int64_t chain, struct sha256 *ret_tag,
+                    struct error *error)
+{
+	struct chain_head head;
+	struct sha256 genesis_hash;
+	int result;
+	if (is_audit_chain(chain)) {
+		result = store_read_audit_genesis(store, account, chain, &genesis_hash, error);
+	} else {
+		result = store_get_chain(store, account, chain, &head, error);
+		genesis_hash = head.genesis_hash;
+	}
+	if (!result)
+		*ret_tag = tlog_tag(&genesis_hash);
+	return result;
+}
+
+/* Checks the entry of a segment whose round is written; those of older versions have none. */
+static int check_entry(struct store *store, const struct segment_record *segment,
+                       const struct checked_segment *before, struct arena *arena,
+                       struct error *error)
+{
+	struct seal_document document;
+	struct tlog_entry entry;
+	uint64_t index;
+	size_t count;
+	int result = store_find_log_index(store, segment->round, segment->place, &index, error);
+	if (!result)
+		result = store_read_log_entries(store, index, 1, &entry, &count, error);
+	if (result)
+		return result == ERR_NOT_FOUND ? OK : result;
+	result = stored_segment_document(segment, arena, &document, error);
+	if (result)
+		return result;
+	bool same = sha256_equal(&entry.tag, &before->tag) &&
+	            entry.first_sequence == segment->first_sequence &&
+	            entry.last_sequence == segment->last_sequence &&
+	            sha256_equal(&entry.chain_hash_last, &document.chain_hash_last) &&
+	            sha256_equal(&entry.seal_hash, &before->seal_hash);
+	return same ? OK : fault(segment, "its entry in the log of segments is another one", error);
+}
+
 /* Checks that the seal document contains the digest of the previous one. */
 static int check_document(const struct segment_record *segment,
                           const struct checked_segment *before, struct arena *arena,
@@ -156,6 +202,8 @@ static int check_as_staged(struct store *store, int64_t account, int64_t chain, 
 	arena_init(&arena, SEGMENT_MEMORY_MAX);
 	struct segment_record segment;
 	int result = store_get_segment(store, account, chain, number, &arena, &segment, error);
+	if (!result && (before->account != account || before->chain != chain))
+		result = read_tag(store, account, chain, &before->tag, error);
 	if (result)
 		return result;
 	result = check_document(&segment, before, &arena, error);
@@ -165,8 +213,9 @@ static int check_as_staged(struct store *store, int64_t account, int64_t chain, 
 	before->seal_hash = sha256_of(segment.document.data, segment.document.size);
 	if (!result)
 		result = check_tree(store, &segment, &arena, error);
-	return result ? result
-	              : check_round(store, &segment, staged, &before->last_round, &arena, error);
+	if (!result)
+		result = check_round(store, &segment, staged, &before->last_round, &arena, error);
+	return result ? result : check_entry(store, &segment, before, &arena, error);
 }
 
 /* Reads the staged round. A lost round is reported once by the check of the store; it has no staged

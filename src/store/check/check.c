@@ -542,6 +542,8 @@ int store_check(struct store *store, const struct check_listener *listener,
 	if (!result)
 		result = check_evidence(&check, error);
 	if (!result)
+		result = check_segment_log(&check, error);
+	if (!result)
 		result = check_audit_log(&check, error);
 	buf_free(&check.record);
 	if (result)

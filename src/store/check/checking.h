@@ -46,6 +46,8 @@ int check_digests(struct check *check, struct error *error) MUST_CHECK;
 
 /* Checks the archive timestamps, and that documents and tokens refer to them correctly. */
 int check_evidence(struct check *check, struct error *error) MUST_CHECK;
+/* Checks the log of segments. */
+int check_segment_log(struct check *check, struct error *error) MUST_CHECK;
 /* Checks the numbers, chains and segments of the audit log. */
 int check_audit_log(struct check *check, struct error *error) MUST_CHECK;
 
