@@ -306,5 +306,5 @@ void config_check(const struct settings *settings, bool serving, setting_report 
 	check_payment(&check);
 	check_mail(&check, serving);
 	check_log(&check);
-	check_segment_log(&check, serving);
+	check_log_publication(&check, serving);
 }

@@ -43,6 +43,6 @@ static inline void check_networks(const struct check *check, const char *setting
 /* config_check_trust.c. `serving`: also check what a service needs. */
 void check_authorities(const struct check *check);
 void check_signer(const struct check *check, bool serving);
-void check_segment_log(const struct check *check, bool serving);
+void check_log_publication(const struct check *check, bool serving);
 
 #endif

@@ -59,7 +59,7 @@ static void check_witnesses(const struct check *check)
 		fault(check, "log.quorum", most);
 }
 
-void check_segment_log(const struct check *check, bool serving)
+void check_log_publication(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
 	char origin[NOTE_NAME_MAX + 1];

@@ -313,25 +313,23 @@ def test_the_verification_page_says_who_witnessed(archived):
 
 # ---- settings ----
 
-WITNESS = tlog.Key("witness.example/one", tlog.COSIGNATURE).vkey
-
-
 @pytest.mark.parametrize("settings, name, said", (
     ("witnesses = x", "witnesses", "a verifier key, a space and a URL"),
-    (f"witnesses = {WITNESS[:-4]} https://w.example", "witnesses", "key"),
-    (f"witnesses = {tlog.Key('a', tlog.ED25519).vkey} https://w.example", "witnesses", "type 4"),
-    (f"witnesses = {WITNESS} ftp://w.example", "witnesses", "https://"),
-    (f"witnesses = {WITNESS} https://a.example, {WITNESS} https://b.example", "witnesses", "the same"),
-    (f"quorum = 2\nwitnesses = {WITNESS} https://w.example", "quorum", "from 0 to 1"),
-    ("origin = two words", "origin", "without spaces"), (f"origin = {'a' * 256}", "origin", "255"),
+    ("witnesses = {witness}= https://w.example", "witnesses", "key"),
+    ("witnesses = {log} https://w.example", "witnesses", "type 4"),
+    ("witnesses = {witness} ftp://w.example", "witnesses", "https://"),
+    ("witnesses = {witness} https://a.example, {witness} https://b.example", "witnesses", "the same"),
+    ("quorum = 2\nwitnesses = {witness} https://w.example", "quorum", "from 0 to 1"),
+    ("origin = two words", "origin", "without spaces"), ("origin = {long}", "origin", "255"),
     ("witness_timeout = 2m", "witness_timeout", "60s"), ("allow_networks = here", "allow_networks", "")))
 def test_settings_of_the_log_are_checked(tmp_path, settings, name, said):
     file = tmp_path / "constancia.conf"
-    file.write_text(f"[log]\n{settings}\n")
+    witness, log = (tlog.Key("a.example", kind).vkey for kind in (tlog.COSIGNATURE, tlog.ED25519))
+    file.write_text("[log]\n" + settings.format(witness=witness, log=log, long="a" * 256) + "\n")
     done = run("config", "check", "--config", file)
     (line,) = [line for line in (done.stderr + done.stdout).splitlines() if f"log.{name}" in line]
     assert done.returncode == 1 and said in line and str(file) in line, done.stderr + done.stdout
-    file.write_text(f"[log]\nquorum = 1\nwitnesses = {WITNESS} https://w.example/prefix/\norigin = a.example/log\n")
+    file.write_text(f"[log]\nquorum = 1\nwitnesses = {witness} https://w.example/prefix/\norigin = a.example/log\n")
     done = run("config", "check", "--config", file)
     assert "log." not in done.stderr + done.stdout
 
@@ -351,3 +349,33 @@ def test_a_log_with_another_key_is_not_continued(service):
     assert log.size() == size
     made = Client(service, channel.live_key["key"]).get("/v1/events").expect(200).json["data"]
     assert len(made) == 2
+
+
+# ---- store check ----
+
+def problems(service):
+    done = service.run("store", "check", "--json")
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)["problems"]
+
+
+LAST = "WHERE log_first = (SELECT MAX(log_first) FROM round_blocks)"
+
+
+@pytest.mark.parametrize("damage, said", (
+    ("UPDATE log_tiles SET hashes = zeroblob(length(hashes)) WHERE level = 0", "tile 0 of level 0 differs"),
+    ("DELETE FROM log_tiles", "tile 0 of level 0 differs"),
+    ("UPDATE seal_rounds SET log_size = log_size + 1 WHERE round = 2", "has another size or root"),
+    ("UPDATE seal_rounds SET log_root = zeroblob(32) WHERE round = 2", "has another size or root"),
+    (f"UPDATE round_blocks SET log_first = log_first + 1 {LAST}", "does not continue the log"),
+    (f"UPDATE round_blocks SET log_entries = zeroblob(length(log_entries)) {LAST}", "its entry in the log of segments"),
+    (f"UPDATE round_blocks SET log_entries = NULL, log_first = NULL {LAST}", "does not continue the log")))
+@pytest.mark.sqlite  # the statements are of SQLite
+def test_store_check_recomputes_the_log(service, damage, said):
+    channel = service.new_channel(credits=1000)
+    grow(Log(service), channel, 3)
+    assert service.stop() == 0
+    assert problems(service) == []
+    service.store.change(damage)
+    found = problems(service)
+    assert found and any(said in problem for problem in found), found
