@@ -192,6 +192,7 @@ static int gather_facts(struct issue_job *work, struct report_facts *ret_facts)
 		.seal_count = work->seal_count,
 		.authorities = work->authorities,
 		.authority_rows = work->authority_rows,
+		.log = work->log,
 		.archive_name = work->archive_name,
 		.archive_size_bytes = (int64_t)work->archive_sum.size_bytes,
 		.archive_digest = work->archive_sum.sha256,

@@ -53,6 +53,7 @@ struct issue_job {
 	int64_t seal_count;
 	struct report_authority *authorities;
 	size_t authority_rows;
+	struct report_log log;
 	char verification_url[1024];
 	int64_t issued_at_us;
 };

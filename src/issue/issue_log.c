@@ -29,6 +29,7 @@ struct log_work {
 	 * covers them. */
 	uint64_t *sizes;
 	size_t count, room;
+	int64_t logged; /* segments */
 	struct tile_reader reader;
 	struct error *error;
 };
@@ -186,6 +187,7 @@ static int add_places(struct log_work *work)
 		struct archive_log_place given = {.path = &path};
 		bool logged;
 		result = find_index(work, number, &logged, &given.index);
+		work->logged += !result && logged;
 		if (!result && logged) {
 			while (given.index >= work->sizes[place])
 				place++;
@@ -201,6 +203,53 @@ static int add_places(struct log_work *work)
 		if (!result)
 			result = issue_progress(work->issue, 1, 1);
 	}
+	return result;
+}
+
+/* Lists the configured witnesses that cosigned the newest checkpoint. */
+static int list_witnesses(struct log_work *work, struct report_witness *rows, size_t *ret_count)
+{
+	struct log_witness witnesses[LOG_WITNESSES_MAX];
+	struct note note;
+	size_t count = 0;
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf text;
+	arena_init(&arena, CHECKPOINT_MEMORY_MAX);
+	buf_init(&text, 2 * NOTE_SIZE_MAX);
+	buf_add_slice(&text, work->newest.note);
+	buf_add_slice(&text, work->newest.cosignatures);
+	*ret_count = 0;
+	int result = buf_check(&text);
+	if (!result)
+		result = note_parse(&arena, buf_slice(&text), &note, work->error);
+	if (!result)
+		result = log_witnesses_parse(work->issue->service->settings->log_witnesses, witnesses,
+		                             &count, work->error);
+	for (size_t i = 0; i < count && !result; i++) {
+		int64_t time_us;
+		if (note_verify(&note, &witnesses[i].key, &time_us) != NOTE_SIGNED)
+			continue;
+		const char *name = arena_text(work->issue->arena, witnesses[i].key.name);
+		result = name ? OK : ERR_NO_MEMORY;
+		rows[(*ret_count)++] = (struct report_witness){name, time_us};
+	}
+	return result;
+}
+
+/* Keeps what the reports say of the log. */
+static int describe(struct log_work *work)
+{
+	struct arena *arena = work->issue->arena;
+	struct report_witness *rows = arena_alloc(arena, LOG_WITNESSES_MAX * sizeof *rows);
+	const char *origin = arena_text(arena, work->origin);
+	size_t count = 0;
+	int result = rows && origin ? list_witnesses(work, rows, &count) : ERR_NO_MEMORY;
+	if (!result)
+		work->issue->log = (struct report_log){.origin = origin,
+		                                       .entries = (int64_t)work->newest.size,
+		                                       .segments = work->logged,
+		                                       .witnesses = rows,
+		                                       .witness_rows = count};
 	return result;
 }
 
@@ -245,7 +294,10 @@ static int add_log(struct log_work *work)
 		result = choose(work);
 	for (size_t i = 0; i < work->count && !result; i++)
 		result = add_checkpoint(work, i);
-	return result || work->count == 0 ? result : add_places(work);
+	if (result || work->count == 0)
+		return result;
+	result = add_places(work);
+	return result ? result : describe(work);
 }
 
 int issue_add_log(struct issue_job *issue, struct archive *archive, int64_t first_segment,

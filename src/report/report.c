@@ -36,6 +36,9 @@ static bool rows_fit(const struct report_facts *facts)
 	for (size_t i = 0; i < facts->authority_rows; i++)
 		if (!text_fits(facts->authorities[i].name, TEXT_MAX))
 			return false;
+	for (size_t i = 0; i < facts->log.witness_rows; i++)
+		if (!text_fits(facts->log.witnesses[i].name, TEXT_MAX))
+			return false;
 	for (size_t i = 0; i < facts->part_rows; i++)
 		if (!text_fits(facts->parts[i].name, REPORT_NAME_MAX))
 			return false;
@@ -62,6 +65,8 @@ static bool counts_fit(const struct report_facts *facts)
 	       facts->seal_rows <= REPORT_SEAL_ROWS_MAX &&
 	       facts->seal_count >= (int64_t)facts->seal_rows &&
 	       facts->authority_rows <= REPORT_AUTHORITY_ROWS_MAX &&
+	       facts->log.witness_rows <= REPORT_WITNESS_ROWS_MAX &&
+	       (facts->log.origin || facts->log.witness_rows == 0) &&
 	       facts->part_rows <= REPORT_PART_ROWS_MAX &&
 	       facts->part_count >= (int64_t)facts->part_rows && facts->archive_size_bytes >= 0 &&
 	       request_fits(facts);
@@ -76,6 +81,8 @@ static int check_facts(const struct report_facts *facts, struct error *error)
 	    !text_fits(facts->channel_id, REPORT_NAME_MAX) ||
 	    !text_fits(facts->archive_name, REPORT_NAME_MAX))
 		return error_cause(error, ERR_VALIDATION, "report data: a text is missing or too long");
+	if (!optional_fits(facts->log.origin))
+		return error_cause(error, ERR_VALIDATION, "report data: the log's name is too long");
 	if (!counts_fit(facts))
 		return error_cause(error, ERR_VALIDATION, "report data: the numbers are inconsistent");
 	if (!rows_fit(facts))

@@ -27,6 +27,7 @@
 #define REPORT_CONFIGURATION_ROWS_MAX 200
 #define REPORT_PART_ROWS_MAX 1000
 #define REPORT_AUTHORITY_ROWS_MAX 50
+#define REPORT_WITNESS_ROWS_MAX 64
 #define REPORT_NAME_MAX 127 /* bytes of identifiers, codes, file names and the service name */
 
 struct report_configuration {
@@ -55,6 +56,19 @@ struct report_seal {
 struct report_authority {
 	const char *name; /* display name */
 	enum authority_kind kind;
+};
+
+/* What the log of segments says of the range (docs/verify/evidence-format.md, section 17). */
+struct report_witness {
+	const char *name;
+	int64_t time_us; /* of its cosignature */
+};
+struct report_log {
+	const char *origin; /* name of the log; NULL: the archive has no places in a log */
+	int64_t entries;    /* of the newest tree in the archive */
+	int64_t segments;   /* of the range that have an entry */
+	const struct report_witness *witnesses; /* that cosigned this tree */
+	size_t witness_rows;
 };
 
 struct report_part {
@@ -104,6 +118,7 @@ struct report_facts {
 	int64_t seal_count; /* total */
 	const struct report_authority *authorities;
 	size_t authority_rows;
+	struct report_log log;
 
 	const struct report_part *parts;
 	size_t part_rows;

@@ -386,6 +386,26 @@ static void seals(struct draft *draft)
 	}
 }
 
+static void segment_log(struct draft *draft)
+{
+	const struct report_log *log = &draft->facts->log;
+	struct sheet *sheet = &draft->sheet;
+	if (!log->origin)
+		return;
+	sheet_heading(sheet, draft_text(draft, TEXT_LOG));
+	sheet_paragraph(sheet, SHEET_BODY,
+	                DRAFT_FILL(draft, TEXT_LOG_ENTRIES, draft_number(draft, log->segments),
+	                           draft_number(draft, draft->facts->seal_count),
+	                           draft_show(draft, log->origin), draft_number(draft, log->entries)));
+	sheet_paragraph(sheet, SHEET_BODY,
+	                draft_text(draft, log->witness_rows > 0 ? TEXT_LOG_WITNESSED : TEXT_LOG_ALONE));
+	for (size_t i = 0; i < log->witness_rows; i++)
+		sheet_paragraph(sheet, SHEET_STRONG,
+		                DRAFT_FILL(draft, TEXT_LOG_WITNESS,
+		                           draft_show(draft, log->witnesses[i].name),
+		                           draft_moment(draft, log->witnesses[i].time_us)));
+}
+
 static void parts(struct draft *draft)
 {
 	static const enum sheet_style styles[] = {SHEET_TABLE, SHEET_TABLE, SHEET_TABLE_MONO};
@@ -536,6 +556,7 @@ int report_compose(struct draft *draft, struct error *error)
 	declarations(draft);
 	events(draft);
 	seals(draft);
+	segment_log(draft);
 	archive(draft);
 	parts(draft);
 	verification(draft);

@@ -129,6 +129,11 @@ static void authority(struct wire *wire, void *item)
 	text(wire, &((struct report_authority *)item)->name);
 }
 
+static void witness(struct wire *wire, void *item)
+{
+	text(wire, &((struct report_witness *)item)->name);
+}
+
 static void part(struct wire *wire, void *item)
 {
 	text(wire, &((struct report_part *)item)->name);
@@ -145,6 +150,7 @@ static void walk(struct wire *wire, struct report_facts *facts, enum language *l
 	text(wire, &facts->verification_url);
 	text(wire, &facts->channel_id);
 	text(wire, &facts->archive_name);
+	text(wire, &facts->log.origin);
 #define ARRAY(items, rows, element)                                                                \
 	facts->items = array(wire, facts->items, facts->rows, sizeof *facts->items, element)
 	ARRAY(configurations, configuration_rows, configuration);
@@ -152,6 +158,7 @@ static void walk(struct wire *wire, struct report_facts *facts, enum language *l
 	ARRAY(seals, seal_rows, seal);
 	ARRAY(authorities, authority_rows, authority);
 	ARRAY(parts, part_rows, part);
+	ARRAY(log.witnesses, log.witness_rows, witness);
 #undef ARRAY
 	settle(wire, at, facts, sizeof *facts);
 }

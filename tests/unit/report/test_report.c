@@ -376,6 +376,8 @@ TEST_CASE(refuses_each_fact_that_does_not_fit)
 	REFUSED(facts->seal_rows = REPORT_SEAL_ROWS_MAX + 1);
 	REFUSED(facts->seal_count = 1);
 	REFUSED(facts->authority_rows = REPORT_AUTHORITY_ROWS_MAX + 1);
+	REFUSED(facts->log.origin = NULL);
+	REFUSED(facts->log.witness_rows = REPORT_WITNESS_ROWS_MAX + 1);
 	REFUSED(facts->part_rows = REPORT_PART_ROWS_MAX + 1);
 	REFUSED(facts->part_count = -1);
 	REFUSED(facts->archive_size_bytes = -1);

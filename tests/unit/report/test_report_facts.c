@@ -59,6 +59,8 @@ static void add_seals(struct sample *sample)
 	sample->facts.seal_count = 6;
 	sample->facts.authorities = sample->authorities;
 	sample->facts.authority_rows = 2;
+	static const struct report_witness witness = {"testigo.example/uno", ISSUED_US - US_PER_SECOND};
+	sample->facts.log = (struct report_log){"registro.example/log", 4711, 6, &witness, 1};
 }
 
 static void add_configurations(struct sample *sample)
@@ -170,6 +172,7 @@ void sample_hostile(struct sample *sample, int64_t event_count)
 	facts->seal_rows = 0;
 	facts->seal_count = 0;
 	facts->authority_rows = 0;
+	facts->log = (struct report_log){0};
 	facts->from_us = TIME_NONE;
 	facts->to_us = TIME_NONE;
 	facts->seq_from = facts->first_sequence;
