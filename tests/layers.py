@@ -39,7 +39,7 @@ PUBLIC = {
              "json_file.h", "json_reader.h", "json_scan.h", "log.h", "log_throttle.h", "members.h", "must_check.h",
              "notify.h", "pem.h", "percent.h", "rate.h", "schedule.h", "setting.h", "spool.h", "thread.h",
              "tuned.h", "url_mask.h", "utf8.h", "validation_object.h"},
-    "net": {"address.h", "http.h", "http_multi.h", "mail.h", "origin.h"},
+    "net": {"address.h", "http.h", "http_multi.h", "listen.h", "mail.h", "origin.h"},
     "db": {"append_run.h", "db.h", "schema.h"},
     "ledger": {"bounds.h", "ledger.h", "purchase_rules.h", "record.h", "topup_rules.h"},
     "tlog": {"checkpoint.h", "entry.h", "merkle.h", "note.h", "policy.h", "tiles.h", "witness_request.h"},

@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "http/http_internal.h"
 #include "http/listeners.h"
-#include "http/listen.h"
 #include "http/request_head.h"
 #include "http/tls_files.h"
+#include "net/listen.h"
 
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
 #define DRAIN_FRESH_US US_PER_SECOND

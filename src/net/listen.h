@@ -1,7 +1,7 @@
 /* Listening sockets: created by the program, or passed by its supervisor. Passed sockets stay open
  * while the program restarts. */
-#ifndef HTTP_LISTEN_H
-#define HTTP_LISTEN_H
+#ifndef NET_LISTEN_H
+#define NET_LISTEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

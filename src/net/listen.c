@@ -1,4 +1,4 @@
-#include "http/listen.h"
+#include "net/listen.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
