@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     "store": {"base", "db", "ledger", "tlog"},
     "content": {"base", "net"},
     "seal": {"base", "net", "tlog"},
+    "witness": {"base", "net", "tlog", "seal"},
     "payment": {"base", "net"},
     "archive": {"base", "ledger", "seal", "tlog"},
     "report": {"base", "ledger", "seal", "archive"},
@@ -30,7 +31,7 @@ MAY_INCLUDE = {
     "console": {"base", "net", "ledger", "store", "service", "evidence", "issue", "admin"},
     "http": {"base", "net", "tlog", "store", "payment", "service", "evidence", "issue", "admin", "console"},
     "cli": {"base", "net", "ledger", "tlog", "store", "content", "seal", "payment", "archive", "report", "tools",
-            "trustlist", "verify", "service", "evidence", "issue", "admin", "jobs", "http"},
+            "trustlist", "verify", "witness", "service", "evidence", "issue", "admin", "jobs", "http"},
 }
 # A folder's other headers are its own.
 PUBLIC = {
@@ -54,9 +55,10 @@ PUBLIC = {
               "usage/overview.h", "usage/request_records.h", "usage/totals.h", "usage/usage.h"},
     "content": {"composite.h", "content.h", "content_settings.def"},
     "seal": {"authority.h", "authority_settings.def", "authority_settings.h", "clock_state.h", "cms.h",
-             "evidence_record.h", "evidence_tree.h", "level.h", "revocation_client.h", "revocation_token.h",
+             "ed25519.h", "evidence_record.h", "evidence_tree.h", "level.h", "revocation_client.h", "revocation_token.h",
              "round_tree.h", "segment.h", "signer.h", "signer_log.h", "signing_request.h", "timestamp.h", "tree.h", "trust.h",
              "validation_set.h"},
+    "witness": {"witness.h", "witness_server.h"},
     "payment": {"payment.h", "payment_settings.def"},
     "archive": {"archive.h", "archive_lines.h", "bundle.h", "receipt.h", "signer_list.h", "xml_text.h",
                 "zip_shape.h"},

@@ -178,6 +178,8 @@ int command_trigger(const struct command_line *line);
 const char *trigger_type(unsigned index);
 int command_verify(const struct command_line *line);
 int command_version(const struct command_line *line);
+int command_witness_key(const struct command_line *line);
+int command_witness_serve(const struct command_line *line);
 
 extern const struct option accept_rollback_options[];
 extern const struct option audit_export_options[];
@@ -199,6 +201,8 @@ extern const struct option setup_options[];
 extern const struct option signer_request_options[];
 extern const struct option trigger_options[];
 extern const struct option verify_options[];
+extern const struct option witness_key_options[];
+extern const struct option witness_serve_options[];
 
 struct signing_request;
 /* command_signer.c: makes the key unless it exists, gives it to the service's user, and writes the

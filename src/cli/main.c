@@ -70,6 +70,16 @@ static const struct command commands[] = {
      .summary = "make a signing key, and the request (PKCS#10) for its certificate",
      .options = signer_request_options,
      .run = command_signer_request},
+	{.name = "witness key",
+     .summary = "print the verifier key of a witness, which is made with --name",
+     .options = witness_key_options,
+     .only_given_file = true,
+     .run = command_witness_key},
+	{.name = "witness serve",
+     .summary = "run a witness of transparency logs (C2SP tlog-witness)",
+     .options = witness_serve_options,
+     .only_given_file = true,
+     .run = command_witness_serve},
 	{.name = "version", .summary = "print the version", .run = command_version},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)

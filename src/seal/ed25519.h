@@ -1,5 +1,5 @@
 /* Ed25519 keys (RFC 8032) in PEM files (PKCS#8, RFC 8410), for what is not signed with
- * certificates: receipts and checkpoints of the log. For src/seal only. */
+ * certificates: receipts, checkpoints of the log, and cosignatures of a witness. */
 #ifndef SEAL_ED25519_H
 #define SEAL_ED25519_H
 
