@@ -290,20 +290,42 @@ static int take_cosignature(struct log_publisher *publisher, struct witness *wit
 	return result ? result : keep_cosignatures(publisher, error);
 }
 
+/* Returns whether this log has signed a tree of that size or more: on another node, if this one has
+ * lost the job. */
+static int has_signed(struct log_publisher *publisher, uint64_t size, bool *ret,
+                      struct error *error)
+{
+	struct log_checkpoint newest;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CHECKPOINT_MEMORY_MAX);
+	int result = store_get_newest_checkpoint(publisher->service->store, publisher->origin,
+	                                         CHECKPOINT_ANY, &arena, &newest, error);
+	*ret = !result && newest.size >= size;
+	return result == ERR_NOT_FOUND ? OK : result;
+}
+
 /* The witness knows a tree of another size. It is asked again, with the proof from there. */
-static void take_size(struct log_publisher *publisher, struct witness *witness, struct slice body)
+static int take_size(struct log_publisher *publisher, struct witness *witness, struct slice body,
+                     struct error *error)
 {
 	uint64_t size;
+	bool is_signed = true;
+	int result = OK;
 	if (body.size > 0 && body.data[body.size - 1] == '\n')
 		body.size--;
 	if (!checkpoint_parse_size(body, &size)) {
 		report(publisher, witness, "409 without a size");
-		return;
+		return OK;
 	}
 	bool is_ahead = size > publisher->current.size;
 	witness->known_size = is_ahead ? publisher->current.size : size;
 	if (is_ahead)
+		result = has_signed(publisher, size, &is_signed, error);
+	if (!result && !is_signed)
 		report_refusal(publisher, witness, "it has cosigned a larger tree of this log");
+	else if (is_ahead)
+		delay(witness);
+	return result;
 }
 
 static int take_answer(struct log_publisher *publisher, struct witness *witness,
@@ -330,7 +352,7 @@ static int take_answer(struct log_publisher *publisher, struct witness *witness,
 			*error = detail;
 		}
 		break;
-	case 409: take_size(publisher, witness, body); break;
+	case 409: result = take_size(publisher, witness, body, error); break;
 	case 422: report_refusal(publisher, witness, status); break;
 	default: report(publisher, witness, status);
 	}
