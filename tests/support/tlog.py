@@ -112,6 +112,14 @@ def is_consistent(old_size, old_root, size, new_root, path):
 
 # ---- keys and notes ----
 
+def key_id(name, kind, public):
+    return sha256(name.encode() + b"\n" + bytes([kind]) + public)[:4]
+
+
+def vkey_of(name, kind, public):
+    return f"{name}+{key_id(name, kind, public).hex()}+{base64.b64encode(bytes([kind]) + public).decode()}"
+
+
 class Key:
     """A key that signs notes (ED25519) or cosigns checkpoints (COSIGNATURE)."""
 
@@ -127,11 +135,15 @@ class Key:
 
     @property
     def id(self):
-        return sha256(self.name.encode() + b"\n" + bytes([self.kind]) + self.public)[:4]
+        return key_id(self.name, self.kind, self.public)
 
     @property
     def vkey(self):
-        return f"{self.name}+{self.id.hex()}+{base64.b64encode(bytes([self.kind]) + self.public).decode()}"
+        return vkey_of(self.name, self.kind, self.public)
+
+    def private_bytes(self):
+        return self.private.private_bytes(serialization.Encoding.Raw, serialization.PrivateFormat.Raw,
+                                          serialization.NoEncryption())
 
     def line(self, signature):
         return f"— {self.name} {base64.b64encode(self.id + signature).decode()}\n"
