@@ -259,9 +259,19 @@ static struct lane *lane_of(struct receipt_signer *signer, unsigned number)
 	return &signer->lanes[number];
 }
 
+/* Discards the answers of batches that failed, so that they never fill the socket of the lane and
+ * hold up the child. */
+static void discard_answers(const struct lane *lane)
+{
+	struct answer answer;
+	while (recv(lane->socket, &answer, sizeof answer, MSG_DONTWAIT) > 0)
+		;
+}
+
 void receipt_signer_begin(struct receipt_signer *signer, unsigned lane, const struct sha256 *root)
 {
 	struct lane *used = lane_of(signer, lane);
+	discard_answers(used);
 	const struct request request = {++used->number, *root};
 	used->asked =
 		clock_monotonic_us() >= used->not_before_us &&

@@ -34,7 +34,8 @@ const uint8_t *receipt_signer_key(const struct receipt_signer *signer);
 /* Returns whether the child has exited, which it does only when it fails. */
 bool receipt_signer_has_ended(const struct receipt_signer *signer);
 
-/* Asks for the signature of a root. Never waits. */
+/* Asks for the signature of a root. Never waits. A request before it that was not ended is
+ * forgotten. */
 void receipt_signer_begin(struct receipt_signer *signer, unsigned lane, const struct sha256 *root);
 /* Waits for it, RECEIPT_SIGNER_WAIT_MS at most. Returns false if there is none: the receipts of the
  * batch are then without a signature, and for a while those of the next ones, without a wait. */
