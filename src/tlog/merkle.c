@@ -41,8 +41,8 @@ static bool is_odd(uint64_t number)
 	return number & 1;
 }
 
-bool merkle_is_included(const struct sha256 *leaf, uint64_t index, uint64_t size,
-                        const struct merkle_path *path, const struct sha256 *root)
+bool merkle_root_of_path(const struct sha256 *leaf, uint64_t index, uint64_t size,
+                         const struct merkle_path *path, struct sha256 *ret_root)
 {
 	if (index >= size || size > MERKLE_SIZE_MAX)
 		return false;
@@ -61,7 +61,15 @@ bool merkle_is_included(const struct sha256 *leaf, uint64_t index, uint64_t size
 		node >>= 1;
 		last >>= 1;
 	}
-	return last == 0 && sha256_equal(&hash, root);
+	*ret_root = hash;
+	return last == 0;
+}
+
+bool merkle_is_included(const struct sha256 *leaf, uint64_t index, uint64_t size,
+                        const struct merkle_path *path, const struct sha256 *root)
+{
+	struct sha256 found;
+	return merkle_root_of_path(leaf, index, size, path, &found) && sha256_equal(&found, root);
 }
 
 /* Both sizes differ and are above 0. */

@@ -22,6 +22,10 @@ struct sha256 merkle_leaf(struct slice entry);
 struct sha256 merkle_node(const struct sha256 *left, const struct sha256 *right);
 struct sha256 merkle_empty_root(void);
 
+/* Computes the root to which an inclusion proof leads. Returns false if it has another number of
+ * hashes, or the index is not in the tree. */
+bool merkle_root_of_path(const struct sha256 *leaf, uint64_t index, uint64_t size,
+                         const struct merkle_path *path, struct sha256 *ret_root) MUST_CHECK;
 /* Returns whether the leaf has that index in the tree of `size` leaves with that root (RFC 9162
  * section 2.1.3.2). */
 bool merkle_is_included(const struct sha256 *leaf, uint64_t index, uint64_t size,

@@ -251,8 +251,8 @@ int note_parse(struct arena *arena, struct slice text, struct note *ret, struct 
 
 /* ---- signatures ---- */
 
-static bool verify_ed25519(const uint8_t key[NOTE_KEY_SIZE], struct slice message,
-                           struct slice signature)
+bool note_verify_bytes(const uint8_t key[NOTE_KEY_SIZE], struct slice message,
+                       struct slice signature)
 {
 	EVP_PKEY *public = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key, NOTE_KEY_SIZE);
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -297,7 +297,7 @@ static bool verify_cosignature(const struct note_key *key, struct slice text, st
 	note_cosigned_message(text, time_s, &message);
 	*ret_time_us = time_s * US_PER_SECOND;
 	return !buf_check(&message) &&
-	       verify_ed25519(key->key, buf_slice(&message), after(bytes, TIME_SIZE));
+	       note_verify_bytes(key->key, buf_slice(&message), after(bytes, TIME_SIZE));
 }
 
 bool note_signature_is_of(const struct note_signature *signature, const struct note_key *key)
@@ -318,7 +318,7 @@ enum note_verdict note_verify_text(struct slice text, const struct note *note,
 		int64_t time_us = TIME_NONE;
 		bool good = key->type == NOTE_COSIGNATURE
 		                ? verify_cosignature(key, text, signature->bytes, &time_us)
-		                : verify_ed25519(key->key, text, signature->bytes);
+		                : note_verify_bytes(key->key, text, signature->bytes);
 		if (!good)
 			return NOTE_FALSE;
 		verdict = NOTE_SIGNED;

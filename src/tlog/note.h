@@ -78,6 +78,9 @@ enum note_verdict note_verify(const struct note *note, const struct note_key *ke
 enum note_verdict note_verify_text(struct slice text, const struct note *note,
                                    const struct note_key *key, int64_t *ret_time_us);
 
+/* Verifies an Ed25519 signature (RFC 8032) over any bytes. */
+bool note_verify_bytes(const uint8_t key[NOTE_KEY_SIZE], struct slice message,
+                       struct slice signature) MUST_CHECK;
 /* Appends the bytes that a cosignature signs (tlog-cosignature, "Ed25519 signed message"). */
 void note_cosigned_message(struct slice text, int64_t time_s, struct buf *out);
 /* Append a signature line. */
