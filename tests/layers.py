@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "tools": {"base", "net", "archive"},
     "trustlist": {"base"},
     "verify": {"base", "ledger", "tlog", "seal", "archive", "report", "trustlist"},
-    "service": {"base", "net", "db", "ledger", "store", "content", "seal", "payment"},
+    "service": {"base", "net", "db", "ledger", "tlog", "store", "content", "seal", "payment"},
     "evidence": {"base", "net", "tlog", "store", "seal", "archive", "verify", "service"},
     "issue": {"base", "tlog", "store", "seal", "archive", "report", "verify", "service", "evidence"},
     "admin": {"base", "net", "db", "ledger", "store", "content", "seal", "service", "evidence", "issue"},

@@ -428,22 +428,6 @@ bool log_publisher_is_done(const struct log_publisher *publisher)
 
 /* ---- the settings ---- */
 
-void log_origin(const struct settings *settings, char origin[NOTE_NAME_MAX + 1])
-{
-	if (*settings->log_origin) {
-		snprintf(origin, NOTE_NAME_MAX + 1, "%s", settings->log_origin);
-		return;
-	}
-	const char *url = settings->service_public_url;
-	const char *scheme_end = strstr(url, "://");
-	size_t size = strlen(url);
-	while (size > 0 && url[size - 1] == '/')
-		size--;
-	if (scheme_end)
-		size -= (size_t)(scheme_end + 3 - url);
-	snprintf(origin, NOTE_NAME_MAX + 1, "%.*s/log", (int)size, scheme_end ? scheme_end + 3 : url);
-}
-
 static int parse_witness(struct slice item, struct log_witness *ret, struct error *error)
 {
 	struct error detail = {0};

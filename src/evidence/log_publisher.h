@@ -19,8 +19,6 @@ struct log_witness {
 /* Reads log.witnesses. ERR_VALIDATION with the cause. */
 int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNESSES_MAX],
                         size_t *ret_count, struct error *error) MUST_CHECK;
-/* The origin of the log: log.origin, or service.public_url without its scheme, and "/log". */
-void log_origin(const struct settings *settings, char origin[NOTE_NAME_MAX + 1]);
 
 /* Appends the policy of this service: the keys of its log and of its witnesses, and no quorum. */
 int log_policy_write(const struct service *service, struct buf *out, struct error *error)

@@ -10,6 +10,7 @@
 #include "payment/payment.h"
 #include "service/settings.h"
 #include "store/store.h"
+#include "tlog/note.h"
 
 struct registrar;
 struct key_cache;
@@ -86,6 +87,7 @@ struct service {
 	struct store *store;
 	struct content_store *content;
 	struct signer *signer;                   /* the signing process, which holds the keys */
+	char log_origin[NOTE_NAME_MAX + 1];      /* name of the log, of log.origin */
 	struct authorities *_Atomic authorities; /* used by the sealer and for signature timestamps */
 	struct revocation_client *_Atomic revocation; /* NULL: revocation data is not fetched */
 	struct payment_provider *_Atomic payments;

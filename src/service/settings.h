@@ -5,12 +5,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/setting.h"
 #include "content/content.h"
 #include "db/db.h"
 #include "payment/payment.h"
 #include "seal/authority_settings.h"
+#include "tlog/note.h"
 
 /* Members are named after section and key: settings->service_prefix, settings->rate_live,
  * settings->seal_interval (microseconds). Paths with an empty default are filled in. */
@@ -54,6 +57,22 @@ static inline struct authority_settings settings_authorities(const struct settin
 static inline const char *settings_content_directory(const struct settings *settings)
 {
 	return content_url_directory(settings->content_url);
+}
+
+/* Gets the origin of the log: log.origin, or service.public_url without its scheme, and "/log". */
+static inline void log_origin(const struct settings *settings, char origin[NOTE_NAME_MAX + 1])
+{
+	const char *url = settings->service_public_url, *scheme_end = strstr(url, "://");
+	size_t size = strlen(url);
+	while (size > 0 && url[size - 1] == '/')
+		size--;
+	if (scheme_end)
+		size -= (size_t)(scheme_end + 3 - url);
+	if (*settings->log_origin)
+		snprintf(origin, NOTE_NAME_MAX + 1, "%s", settings->log_origin);
+	else
+		snprintf(origin, NOTE_NAME_MAX + 1, "%.*s/log", (int)size,
+		         scheme_end ? scheme_end + 3 : url);
 }
 
 static inline struct db_options settings_store(const struct settings *settings, bool create)
