@@ -214,7 +214,7 @@ static void take_outcome(const struct registration *outcome, struct refusal *ref
 		memcpy(refusal->original_id, outcome->original_id, ID_SIZE);
 	if (outcome->result)
 		return;
-	event_json(outcome->event, answer);
+	registered_event_json(outcome->event, outcome->receipt, answer);
 	ret->status = outcome->replayed ? 200 : 201;
 	ret->replayed = outcome->replayed;
 	memcpy(ret->event_id, outcome->event->event_id, ID_SIZE);

@@ -237,6 +237,7 @@ static void check_numbers(const struct check *check)
 	    strcmp(settings->evidence_digest, "sha-512") != 0)
 		fault(check, "evidence.digest", "must be sha-256 or sha-512");
 	check_duration(check, "seal.interval", settings->seal_interval, 50000, "50ms");
+	check_duration(check, "seal.promise", settings->seal_promise, 1000000, "1s");
 	check_duration(check, "seal.clock_bound", settings->seal_clock_bound, 100000, "100ms");
 	check_duration(check, "certification.link_lifetime", settings->certification_link_lifetime,
 	               1000000, "1s");

@@ -23,6 +23,7 @@
 #include "jobs/jobs.h"
 #include "report/renderer.h"
 #include "seal/authority.h"
+#include "seal/receipt_signer.h"
 #include "seal/revocation_client.h"
 #include "seal/signer.h"
 #include "seal/trust.h"
@@ -112,7 +113,9 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 		if (ret_keys_tried)
 			*ret_keys_tried = true;
 		result = node_start_signer(node->settings, &node->signer, error);
-		log_start(); /* after the fork: the child has no such threads */
+		if (!result)
+			result = node_start_receipt_signer(node->settings, &node->receipt_signer, error);
+		log_start(); /* after the forks: the children have no such threads */
 	}
 	if (!result)
 		node->supervision = supervision_start();
@@ -122,6 +125,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 		result = node_create_authorities(settings, node->signer, &node->authorities, error);
 	if (!result)
 		result = node_create_revocation_client(settings, node->signer, &node->revocation, error);
+	node->service.receipt_signer = node->receipt_signer;
 	if (!result)
 		result = service_open(settings, create, &node->service, error);
 	node->service_open = !result;
@@ -253,7 +257,7 @@ int node_write_trust(struct node *node, struct error *error)
 
 /* ---- running and ending ---- */
 
-/* Returns whether the signing process has ended. Exits when the store cannot be written safely or
+/* Returns whether a signing process has ended. Exits when the store cannot be written safely or
  * was rolled back. */
 static bool has_failed(struct node *node)
 {
@@ -261,6 +265,11 @@ static bool has_failed(struct node *node)
 	 * exist. */
 	if (signer_has_ended(node->signer)) {
 		log_error("signer_ended", "consequence", "the process exits; the supervisor restarts it");
+		return true;
+	}
+	if (node->receipt_signer && receipt_signer_has_ended(node->receipt_signer)) {
+		log_error("receipt_signer_ended", "consequence",
+		          "the process exits; the supervisor restarts it");
 		return true;
 	}
 	if (atomic_load(&node->service.store_rolled_back)) {
@@ -347,6 +356,7 @@ void node_close(struct node *node)
 	authorities_free(node->authorities);
 	revocation_client_free(node->revocation);
 	renderer_close(&node->renderer);
+	receipt_signer_stop(node->receipt_signer);
 	signer_stop(node->signer);
 	if (node->lock_file >= 0)
 		close(node->lock_file);

@@ -13,6 +13,7 @@
 #include "report/renderer.h"
 #include "service/service.h"
 
+struct receipt_signer;
 struct reloaded;
 struct supervision;
 
@@ -21,7 +22,8 @@ struct node {
 	sigset_t signals;
 	int lock_file;
 	struct signer *signer;
-	struct authorities *authorities; /* created by the start, until SIGHUP replaces them */
+	struct receipt_signer *receipt_signer; /* NULL: receipts are not signed */
+	struct authorities *authorities;       /* created by the start, until SIGHUP replaces them */
 	struct revocation_client *revocation;
 	struct renderer renderer;
 	struct service service;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "evidence/signers.h"
+#include "seal/receipt_signer.h"
 #include "service/history.h"
 
 /* ---- authorities ---- */
@@ -72,6 +73,18 @@ int node_start_signer(const struct settings *settings, struct signer **ret, stru
 	if (options.words > 0)
 		close(options.words);
 	return result == ERR_REFUSED || result == ERR_PIN ? signer_unusable(result, error) : result;
+}
+
+int node_start_receipt_signer(const struct settings *settings, struct receipt_signer **ret,
+                              struct error *error)
+{
+	if (!settings->receipt_signed)
+		return OK;
+	int words = log_open_stderr_capture("receipt-signer");
+	int result = receipt_signer_start(settings->signer_directory, words, ret, error);
+	if (words > 0)
+		close(words);
+	return result == ERR_REFUSED ? signer_unusable(result, error) : result;
 }
 
 /* Reads the certificate of the development key. A missing key is created by a start and is not yet

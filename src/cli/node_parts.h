@@ -35,6 +35,11 @@ int node_create_revocation_client(const struct settings *settings, struct signer
 /* To be called without other threads. ERR_REFUSED with the reason. */
 int node_start_signer(const struct settings *settings, struct signer **ret, struct error *error)
 	MUST_CHECK;
+/* The same for the process that signs receipts, whose key is in the directory of the signer, which
+ * must have been started. *ret is NULL without receipt.signed. */
+struct receipt_signer;
+int node_start_receipt_signer(const struct settings *settings, struct receipt_signer **ret,
+                              struct error *error) MUST_CHECK;
 /* The keys that a start would sign with, described by their certificates. All zeros: not checked,
  * or unusable. */
 struct node_keys {

@@ -11,8 +11,8 @@
 #define BATCH_ITEMS_MAX 1000
 #define BATCH_BODY_MAX ((size_t)8 * 1024 * 1024)
 #define BATCH_MEMORY_MAX ((size_t)32 * 1024 * 1024)
-/* Memory for the outcome of an item: its error, if it has one, and its line of the answer. */
-#define OUTCOME_RESERVE (sizeof(struct error) + (size_t)1024)
+/* Memory for the outcome of an item: its error, or its receipt, and its line of the answer. */
+#define OUTCOME_RESERVE (sizeof(struct error) + (size_t)2048)
 #define ITEM_RESERVE (sizeof(struct batch_entry) + OUTCOME_RESERVE)
 
 struct batch_entry {
@@ -306,7 +306,7 @@ static void write_error(const struct exchange *exchange, const struct registrati
 
 static void write_event(const struct registration *registration, struct buf *out)
 {
-	event_json(registration->event, out);
+	registered_event_json(registration->event, registration->receipt, out);
 	struct json_writer writer = reopen(out);
 	json_integer(&writer, "http_status", registration->replayed ? 200 : 201);
 	json_end_object(&writer);

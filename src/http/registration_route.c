@@ -247,6 +247,7 @@ void registration_init(const struct key_identity *key, const struct declaration 
 	ret->replayed = false;
 	ret->room = NULL;
 	ret->event = NULL;
+	ret->receipt = NULL;
 	ret->arena = arena;
 	ret->error = NULL;
 }
@@ -557,7 +558,7 @@ static void resumed(struct exchange *exchange)
 	}
 	buf_clear(&exchange->out);
 	assert(strcmp(registration->event->channel_id, exchange->key.channel_id) == 0);
-	event_json(registration->event, &exchange->out);
+	registered_event_json(registration->event, registration->receipt, &exchange->out);
 	answer_out(exchange, registration->replayed ? 200 : 201);
 	if (registration->replayed)
 		answer_header(exchange, "Idempotent-Replayed", "true");

@@ -105,6 +105,7 @@ static enum fair_queue_choice join_batch(void *context, struct fair_queue_item *
 	pending->is_waiting = false;
 	pending->registration.result = REGISTRATION_UNDECIDED;
 	pending->registration.event = NULL;
+	pending->registration.receipt = NULL;
 	sequencer->taken[sequencer->count] = pending;
 	sequencer->items[sequencer->count++] = &pending->registration;
 	return FAIR_QUEUE_TAKEN;
@@ -171,6 +172,7 @@ bool sequencer_start(struct registrar *registrar, unsigned number)
 	sequencer->gathered_max = (size_t)tuned_up_to("gathered", GATHERED);
 	sequencer->sharded = registrar->service->settings->store_sharded;
 	fair_queue_init(&sequencer->waiting);
+	batch_receipts_init(&sequencer->receipts, registrar->service, number);
 	pthread_mutex_init(&sequencer->mutex, NULL);
 	pthread_cond_init(&sequencer->arrived, NULL);
 	return pthread_create(&sequencer->thread, NULL, sequencer_run, sequencer) == 0;
@@ -185,6 +187,7 @@ void sequencer_stop(struct sequencer *sequencer)
 	pthread_join(sequencer->thread, NULL);
 	assert(sequencer->waiting.length == 0); /* each was answered */
 	fair_queue_free(&sequencer->waiting);
+	batch_receipts_free(&sequencer->receipts);
 	pthread_mutex_destroy(&sequencer->mutex);
 	pthread_cond_destroy(&sequencer->arrived);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "service/batch_receipts.h"
 #include "service/quarantine.h"
 #include "service/registrar.h"
 
@@ -36,6 +37,7 @@ struct sequencer {
 	struct pending_registration *taken[BATCH_MAX];
 	struct registration *items[BATCH_MAX];
 	struct registration *sorted[BATCH_MAX]; /* sorted by chain, for individual retries */
+	struct batch_receipts receipts;
 };
 
 struct registrar {

@@ -7,13 +7,23 @@
 #include "base/log.h"
 #include "service/registration_clock.h"
 
+static void request_receipts(struct registration_batch *batch)
+{
+	struct sequencer *sequencer = batch->context;
+	batch_receipts_begin(&sequencer->receipts, batch);
+}
+
 static int write_batch(struct sequencer *sequencer, struct registration_batch *batch,
                        struct error *error)
 {
+	batch->decided = request_receipts;
+	batch->context = sequencer;
 	atomic_store(&sequencer->writing_since_us, clock_monotonic_us());
 	int result =
 		store_register_batch(sequencer->registrar->service->store, sequencer->number, batch, error);
 	atomic_store(&sequencer->writing_since_us, 0);
+	if (!result)
+		batch_receipts_end(&sequencer->receipts, batch);
 	return result;
 }
 
@@ -207,7 +217,6 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 		.clock = service_clock(registrar->service),
 		.stored_max = registrar->service->settings->account_stored_bytes,
 		.grow = sequencer_grow_batch,
-		.context = sequencer,
 	};
 	int result = write_batch(sequencer, &batch, &error);
 	atomic_fetch_add_explicit(&registrar->service->counters.batches, 1, memory_order_relaxed);

@@ -18,6 +18,8 @@ struct key_uses;
 struct request_sampler;
 struct rate_limiter;
 struct signer;
+struct receipt_signer;
+struct receipt_signature;
 struct authorities;
 struct renderer;
 struct watch;
@@ -87,6 +89,7 @@ struct service {
 	struct store *store;
 	struct content_store *content;
 	struct signer *signer;                   /* the signing process, which holds the keys */
+	struct receipt_signer *receipt_signer;   /* set before service_open; NULL: off */
 	char log_origin[NOTE_NAME_MAX + 1];      /* name of the log, of log.origin */
 	struct authorities *_Atomic authorities; /* used by the sealer and for signature timestamps */
 	struct revocation_client *_Atomic revocation; /* NULL: revocation data is not fetched */
@@ -130,8 +133,9 @@ struct service {
 int service_open_payments(const struct settings *settings, struct payment_provider **ret,
                           struct error *error) MUST_CHECK;
 /* Opens store, content and payment provider, creates the installation's secrets and starts the
- * registrar. The caller passes a zeroed service. It sets signer, authorities, revocation and
- * renderer, which it continues to own, before the service is used. On failure everything is closed
+ * registrar. The caller passes a zeroed service. It sets
+ * receipt_signer before, and signer, authorities, revocation and renderer before the service is
+ * used, and continues to own them. On failure everything is closed
  * again. */
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
                  struct error *error) MUST_CHECK;
@@ -208,6 +212,9 @@ void registrations_end(struct service *service);
 
 /* ---- formats of the API, shared by responses, archives and administration ---- */
 void event_json(const struct event *event, struct buf *out); /* the Event record, an object */
+/* The same with its receipt, as a registration is answered; NULL: the receipt is null. */
+void registered_event_json(const struct event *event, const struct receipt_signature *receipt,
+                           struct buf *out);
 
 /* Finds an event by its identifier, in any chain. ERR_NOT_FOUND. */
 struct event_found {

@@ -145,7 +145,8 @@ struct registration {
 	struct error *error;       /* in `arena`, of a result that is not OK; NULL: general message */
 	char original_id[ID_SIZE]; /* ERR_CONFLICT: the event that already has client_ref */
 	struct event *event;       /* when result is OK */
-	struct arena *arena;       /* of the request; receives the output */
+	struct receipt_signature *receipt; /* set by the caller of the store; NULL: unsigned */
+	struct arena *arena;               /* of the request; receives the output */
 };
 /* Sets the result of a registration that is not executed, with a copy of the error. */
 void registration_refuse(struct registration *registration, int result, const struct error *error);
@@ -161,7 +162,10 @@ struct registration_batch {
 	 * may grow: the function appends to `items` what has arrived for these accounts (sorted) and
 	 * updates count and clock. NULL: the batch does not grow. */
 	void (*grow)(struct registration_batch *batch, const int64_t *accounts, size_t account_count);
-	void *context; /* of grow */
+	/* Called in the transaction when all outcomes are known, before its commit; again if the batch
+	 * is retried. Must not block. NULL: not called. */
+	void (*decided)(struct registration_batch *batch);
+	void *context; /* of both */
 };
 /* Decides and writes a batch in one durable transaction. Items may be of several accounts. When the
  * result is not 0, nothing of the batch may be acknowledged. One thread at a time for each

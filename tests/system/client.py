@@ -149,7 +149,7 @@ def check_error(answer):
 def check_outcome(line):
     """What every line of the answer to a batch has."""
     if line["http_status"] < 300:
-        assert set(line) == EVENT | {"http_status"}, line
+        assert set(line) == EVENT | {"http_status", "receipt"}, line
         return
     assert set(line) == ERROR | {"client_ref", "retry_after", "http_status"}, line
     assert line["http_status"] in STATUSES[line["code"]], line

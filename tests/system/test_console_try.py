@@ -13,6 +13,7 @@ import threading
 
 import pytest
 
+import receipts
 from client import PATIENCE
 from console import new_developer
 
@@ -61,15 +62,20 @@ def test_the_answer_is_that_of_the_interface(service):
     developer = new_developer(service, channel.account_id)
     before = service.admin("account", "show", channel.account_id)["balance"]
     status, event = tried(developer, channel, '{"b": 1.0,\n\t"a": "ñ"}', "first")
+    first = event.pop("receipt")  # of the registration, not of the event
     assert status == 201 and event == {k: v for k, v in channel.test.event(event["event_id"]).items() if k != "proof"}
+    assert first["seal_by"] is None and receipts.is_signed({**event, "receipt": first})
     assert event["hash"] == hashlib.sha256('{"a":"ñ","b":1}'.encode()).hexdigest()
     assert (event["status"], event["mode"], event["timestamp"]["type"]) == ("test", "test", "simulated")
     assert f"/console/events/{event['event_id']}" in developer.links()
     assert "first" in developer.body and "&#39;" not in event["client_ref"]
     assert html.escape('{"b": 1.0,\n\t"a": "ñ"}') in developer.body, "what was typed stays"
-    again = tried(developer, channel, '{"a": "ñ", "b": 1}', "first")
-    assert again == (200, event) and "was already registered" in " ".join(developer.text().split())
-    assert channel.test.register({"a": "ñ", "b": 1}, "first").expect(200).json == event, "and so it is with a key"
+    status, again = tried(developer, channel, '{"a": "ñ", "b": 1}', "first")
+    assert status == 200 and "was already registered" in " ".join(developer.text().split())
+    with_key = channel.test.register({"a": "ñ", "b": 1}, "first").expect(200).json
+    for one in again, with_key:
+        assert receipts.is_signed(one), "each answer is signed"
+        assert {k: v for k, v in one.items() if k != "receipt"} == event
     assert service.admin("account", "show", channel.account_id)["balance"] == before
     acts = service.admin("audit", "list", "--account", channel.account_id, "--operation", "event try")["data"]
     assert len(acts) == 2 and (acts[0]["made"], acts[0]["found"]) == ({}, {"event_id": event["event_id"]})

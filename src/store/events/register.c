@@ -314,6 +314,8 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
 		result = register_part(&batch, part, error);
 	if (!result && engine->finish)
 		result = engine->finish(&batch, error);
+	if (!result && given->decided)
+		given->decided(given);
 	if (!result)
 		result = db_commit(batch.connection, error);
 	if (engine->ended)

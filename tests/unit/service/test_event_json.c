@@ -1,5 +1,6 @@
 /* The Event record of the interface, verbatim. */
 #include "testing.h"
+#include "ledger/receipt_statement.h"
 #include "service/service.h"
 
 #define TWICE(text) text text
@@ -96,6 +97,41 @@ TEST_CASE(a_test_event_has_a_simulated_timestamp)
 	                               "\"status\":\"test\",\"timestamp\":{\"type\":\"simulated\","
 	                               "\"reference\":null,\"sealed_at\":null},\"config_version\":3,"
 	                               "\"mode\":\"test\"}");
+}
+
+#define BASE64_OF_0C_32 "DAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw="
+#define BASE64_OF_01_32 "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
+
+TEST_CASE(a_registration_has_a_receipt)
+{
+	BUF_AUTO struct buf bare = {.limit = 8192};
+	BUF_AUTO struct buf out = {.limit = 8192};
+	struct event event = sample_event();
+	struct receipt_signature receipt = {.origin = "log.example/\"log\"",
+	                                    .seal_by_us = INT64_C(1767323645678901),
+	                                    .index = 2,
+	                                    .tree_size = 3,
+	                                    .path_count = 1};
+	memset(receipt.path[0].bytes, 0x0c, SHA256_SIZE);
+	memset(receipt.key, 0x01, sizeof receipt.key);
+	event_json(&event, &bare);
+	registered_event_json(&event, &receipt, &out);
+	assert_int_equal(buf_check(&out), OK);
+	assert_memory_equal(out.data, bare.data, bare.size - 1);
+	assert_string_equal(
+		out.data + bare.size - 1,
+		",\"receipt\":{\"index\":2,\"key\":\"" BASE64_OF_01_32
+		"\",\"origin\":\"log.example/\\\"log\\\"\",\"path\":[\"" BASE64_OF_0C_32
+		"\"],\"seal_by\":\"2026-01-02T03:14:05.678901Z\",\"signature\":\"AAAAAAAAAAAAAAAAAAAAAAAA"
+		"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==\",\"size\":3}}");
+	buf_clear(&out);
+	receipt.path_count = 0;
+	receipt.seal_by_us = TIME_NONE;
+	registered_event_json(&event, &receipt, &out);
+	assert_non_null(strstr(out.data, "\"path\":[],\"seal_by\":null,"));
+	buf_clear(&out);
+	registered_event_json(&event, NULL, &out);
+	assert_string_equal(out.data + bare.size - 1, ",\"receipt\":null}");
 }
 
 TEST_MAIN(NULL, NULL)

@@ -1,0 +1,208 @@
+"""Signed receipts: every answer to a registration that is acknowledged has one, and it is valid for what the store has,
+whatever is killed, retried or repeated."""
+
+import concurrent.futures
+import http.client
+import json
+import os
+import signal
+import threading
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+import receipts
+from client import Client, eventually
+
+pytestmark = pytest.mark.both_stores
+
+ORIGIN = "log.example/segments"
+UNSIGNED = "receipts_unsigned_total"
+STABLE = ("event_id", "channel_id", "client_ref", "sequence", "received_at", "hash", "chain_hash")
+
+
+@pytest.fixture(scope="module")
+def signing(start):
+    return start(log__origin=ORIGIN)
+
+
+@pytest.fixture
+def own(signing):
+    channel = signing.new_channel(credits=100000)
+    yield channel
+    channel.close()
+
+
+def key_of(service):
+    """The public key of receipt.key, as receipts state it."""
+    pem = (service.data / "signer" / "receipt.key").read_bytes()
+    return receipts.text_of(serialization.load_pem_private_key(pem, None))
+
+
+def assert_signed(service, event):
+    assert receipts.is_signed(event), event
+    assert event["receipt"]["origin"] == ORIGIN
+    assert event["receipt"]["key"] == key_of(service)
+
+
+def without_receipt(event):
+    return {name: value for name, value in event.items() if name != "receipt"}
+
+
+def test_a_registration_and_its_replay_are_signed(signing, own):
+    event = own.live.register({"a": 1}, "one").expect(201).json
+    assert_signed(signing, event)
+    assert receipts.seconds(event) == 600
+    again = own.live.register({"a": 1}, "one").expect(200).json
+    assert_signed(signing, again)
+    assert without_receipt(again) == without_receipt(event)
+    assert receipts.statement(again) == receipts.statement(event)
+    for name, value in (("chain_hash", "0" * 64), ("sequence", 2), ("mode", "test"), ("received_at", "2026-01-01T00:00:00.000000Z"),
+                        ("hash", "1" * 64), ("channel_id", own.id + "0")):
+        assert not receipts.is_signed({**event, name: value}), name
+    for name, value in (("origin", "other.example/log"), ("seal_by", None)):
+        assert not receipts.is_signed({**event, "receipt": {**event["receipt"], name: value}}), name
+
+
+def test_every_kind_of_declaration_has_a_receipt(signing, own):
+    file = own.live.register_file(b"z" * 100000, "file").expect(201).json
+    large = own.live.register({"text": "x" * 20000}, "large").expect(201).json
+    test = own.test.register({"a": 1}, "test").expect(201).json
+    hashes = signing.new_channel("hash_only")
+    digest = hashes.live.register_hash("ab" * 64, "digest", hash_alg="sha-512").expect(201).json
+    hashes.close()
+    for event in (file, large, test, digest):
+        assert_signed(signing, event)
+    assert test["receipt"]["seal_by"] is None
+    listed = own.live.get("/v1/events").json["data"]
+    assert all("receipt" not in event for event in listed), "it is of the registration, not of the event"
+    assert "receipt" not in own.live.event(file["event_id"])
+
+
+def test_one_signature_serves_a_batch(signing, own):
+    first = own.live.register({"n": 0}, "item-0").expect(201).json
+    items = [{"client_ref": f"item-{n}", "payload": {"n": n}} for n in range(300)]
+    items.insert(7, {"client_ref": "item-0", "payload": {"n": "another"}})
+    outcomes = own.live.register_batch(items)
+    assert [line["http_status"] for line in outcomes[:2]] == [200, 201]
+    assert outcomes[7]["http_status"] == 409 and "receipt" not in outcomes[7]
+    events = [line for line in outcomes if line["http_status"] != 409]
+    for event in events:
+        assert_signed(signing, event)
+    assert without_receipt(events[0]) == {**without_receipt(first), "http_status": 200}
+    trees = {receipts.root(event) for event in events}
+    places = {(receipts.root(event), event["receipt"]["index"]) for event in events}
+    assert len(places) == len(events), "each has a leaf of its own"
+    assert len(trees) <= 3 and max(event["receipt"]["size"] for event in events) >= 100, "few batches of the sequencer"
+
+
+def test_a_refusal_has_no_receipt(own):
+    own.live.register({"a": 1}, "one").expect(201)
+    assert "receipt" not in own.live.register({"a": 2}, "one").expect(409, "client_ref_conflict").json
+
+
+def test_concurrent_accounts_have_receipts_of_their_own_batches(signing):
+    """Several sequencers on PostgreSQL sign in lanes that do not mix."""
+    channels = [signing.new_channel(credits=10000) for _ in range(8)]
+
+    def register(channel):
+        return [channel.live.register({"n": n}).expect(201).json for n in range(40)]
+
+    with concurrent.futures.ThreadPoolExecutor(len(channels)) as pool:
+        for channel, events in zip(channels, pool.map(register, channels)):
+            for event in events:
+                assert_signed(signing, event)
+                assert event["channel_id"] == channel.id
+    for channel in channels:
+        channel.close()
+
+
+def test_what_was_acknowledged_before_a_kill_is_what_the_store_has(start):
+    """Receipts leave after the commit: no acknowledged receipt is of an event that the kill removed, or of another."""
+    service = start(log__origin=ORIGIN, seal__interval="1h")
+    channels = [service.new_channel(credits=100000) for _ in range(4)]
+    for _ in range(3):
+        acknowledged, stopping = [], threading.Event()
+
+        def load(channel, known=acknowledged, stop=stopping):
+            client = Client(service, channel.live.key)
+            for n in range(100000):
+                if stop.is_set():
+                    break
+                reference = f"{len(known)}-{n}-{threading.get_ident()}"
+                try:
+                    answer = client.register({"n": n}, reference)
+                except (OSError, http.client.HTTPException):
+                    break
+                if answer.status == 201:
+                    known.append((channel, n, answer.json))
+            client.close()
+
+        threads = [threading.Thread(target=load, args=[channel]) for channel in channels]
+        for thread in threads:
+            thread.start()
+        eventually(lambda: len(acknowledged) > 60, "events are acknowledged")
+        service.kill()
+        stopping.set()
+        for thread in threads:
+            thread.join()
+        service.start()
+        for channel, n, event in acknowledged:
+            assert_signed(service, event)
+            again = channel.live.register({"n": n}, event["client_ref"]).expect(200).json
+            assert_signed(service, again)
+            assert [again[name] for name in STABLE] == [event[name] for name in STABLE]
+            assert receipts.statement(again) == receipts.statement(event)
+    assert service.stop() == 0
+
+
+def test_a_signing_process_that_stands_still_delays_nothing_for_long(start):
+    """Events are acknowledged with a null receipt, which is counted and logged; then they are signed again."""
+    service = start(log__origin=ORIGIN, seal__interval="1h")
+    channel = service.new_channel()
+    assert_signed(service, channel.live.register({"n": 0}).expect(201).json)
+    assert service.metric(UNSIGNED) == 0
+    (signer,) = service.children("receipt-signer")
+    os.kill(signer, signal.SIGSTOP)
+    for n in range(1, 6):
+        event = channel.live.register({"n": n}).expect(201).json
+        assert event["receipt"] is None and event["sequence"] == n + 1
+    assert service.metric(UNSIGNED) == 5
+    (line,) = service.logged(lambda line: line["event"] == "receipts_unsigned")
+    assert line["level"] == "warning"
+    os.kill(signer, signal.SIGCONT)
+
+    def signs():
+        return channel.live.register({"n": 9}).expect(201).json["receipt"]
+    assert eventually(signs, "receipts are signed again")
+    assert_signed(service, channel.live.register({"n": 10}).expect(201).json)
+
+
+def test_the_service_ends_with_its_signer_of_receipts(start):
+    """The supervisor restarts both; the key stays."""
+    service = start(log__origin=ORIGIN)
+    key = key_of(service)
+    (signer,) = service.children("receipt-signer")
+    os.kill(signer, signal.SIGKILL)
+    assert service.process.wait(90) == 1
+    assert any(line["event"] == "receipt_signer_ended" for line in service.log_lines())
+    service.process = None
+    service.start()
+    event = service.new_channel().live.register().expect(201).json
+    assert_signed(service, event)
+    assert event["receipt"]["key"] == key
+
+
+def test_receipts_can_be_turned_off_and_promises_changed(start):
+    service = start(log__origin=ORIGIN, receipt__signed="false")
+    channel = service.new_channel()
+    assert channel.live.register().expect(201).json["receipt"] is None
+    assert channel.live.register_batch([{"client_ref": "b", "payload": {}}])[0]["receipt"] is None
+    assert not service.children("receipt-signer")
+    assert not (service.data / "signer" / "receipt.key").exists()
+    assert service.metric(UNSIGNED) == 0
+    other = start(log__origin=ORIGIN, seal__promise="90s")
+    event = other.new_channel().live.register().expect(201).json
+    assert_signed(other, event)
+    assert receipts.seconds(event) == 90
+    assert json.dumps(event).count(ORIGIN) == 1
