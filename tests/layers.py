@@ -47,7 +47,7 @@ PUBLIC = {
     "store": {"store.h", "accounts/accounts.h", "audit/audit_log.h", "certifications/certifications.h",
               "certifications/idempotency.h", "certifications/link_secrets.h", "check/inspect.h",
               "events/digest_index.h", "events/ref_index.h", "events/segments.h", "events/validation_records.h", "evidence/evidence.h",
-              "evidence/signer_records.h", "evidence/timestamp_root_records.h", "money/packs.h", "money/purchases.h",
+              "evidence/public_keys.h", "evidence/signer_records.h", "evidence/timestamp_root_records.h", "money/packs.h", "money/purchases.h",
               "money/topup.h", "nodes/leases.h", "nodes/read_only_copy.h", "nodes/servers.h", "nodes/store_state.h",
               "nodes/sweeps.h", "nodes/unverified_clock.h", "notices/deliveries.h", "notices/mails.h",
               "notices/notices.h", "notices/replay.h", "notices/test_notices.h", "notices/webhooks.h", "people/console_users.h",

@@ -2,8 +2,16 @@
 
 #include "base/base64.h"
 #include "base/json_reader.h"
+#include "ledger/receipt_statement.h"
+#include "tlog/note.h"
 
-static const struct json_limits limits = {.depth_max = 4, .value_max = 8 * SIGNER_LIST_ITEMS_MAX};
+static const struct json_limits limits = {
+	.depth_max = 4,
+	.value_max = 8 * SIGNER_LIST_ITEMS_MAX + 4 * SIGNER_LIST_KINDS * SIGNER_LIST_KEYS_MAX};
+
+/* In canonical order. */
+static const char *const kind_names[SIGNER_LIST_KINDS] = {
+	[SIGNER_LIST_LOG] = "log_keys", [SIGNER_LIST_RECEIPT] = "receipt_keys"};
 
 static void write_item(const struct signer_list_item *item, struct json_writer *writer)
 {
@@ -18,6 +26,27 @@ static void write_item(const struct signer_list_item *item, struct json_writer *
 	json_end_object(writer);
 }
 
+static bool has_keys(const struct signer_list *list)
+{
+	return list->keys[SIGNER_LIST_LOG].count > 0 || list->keys[SIGNER_LIST_RECEIPT].count > 0;
+}
+
+static void write_keys(const struct signer_list *list, struct json_writer *writer)
+{
+	for (int kind = 0; kind < SIGNER_LIST_KINDS; kind++) {
+		json_begin_array(writer, kind_names[kind]);
+		for (size_t i = 0; i < list->keys[kind].count; i++) {
+			const struct signer_list_key *item = &list->keys[kind].items[i];
+			json_begin_object(writer, NULL);
+			json_text(writer, "key", item->key);
+			json_time(writer, "used_from", item->used_from_us);
+			json_time(writer, "used_until", item->used_until_us);
+			json_end_object(writer);
+		}
+		json_end_array(writer);
+	}
+}
+
 void signer_list_write(const struct signer_list *list, struct buf *out)
 {
 	struct json_writer writer = {.out = out};
@@ -27,12 +56,14 @@ void signer_list_write(const struct signer_list *list, struct buf *out)
 		write_item(&list->items[i], &writer);
 	json_end_array(&writer);
 	json_time(&writer, "issued_at", list->issued_at_us);
+	if (has_keys(list))
+		write_keys(list, &writer);
 	json_begin_object(&writer, "service");
 	json_text(&writer, "name", list->service_name);
 	json_text(&writer, "prefix", list->service_prefix);
 	json_text(&writer, "url", list->service_url);
 	json_end_object(&writer);
-	json_integer(&writer, "v", 1);
+	json_integer(&writer, "v", has_keys(list) ? 2 : 1);
 	json_end_object(&writer);
 }
 
@@ -94,6 +125,62 @@ static void take_items(struct json_reader *reader, struct signer_list *list)
 	list->items = items;
 }
 
+/* ---- reading keys ---- */
+
+static bool is_key(enum signer_list_kind kind, const char *key)
+{
+	struct note_key parsed;
+	struct error ignored = {0};
+	uint8_t bytes[RECEIPT_PUBLIC_KEY_SIZE];
+	char canonical[NOTE_VKEY_SIZE];
+	size_t size = 0;
+	if (kind == SIGNER_LIST_LOG) {
+		if (note_key_parse(slice_of(key), &parsed, &ignored) || parsed.type != NOTE_ED25519)
+			return false;
+		note_key_write(&parsed, canonical);
+	} else {
+		if (!base64_decode(slice_of(key), bytes, sizeof bytes, &size) || size != sizeof bytes)
+			return false;
+		base64_encode(bytes, size, canonical);
+	}
+	return strcmp(canonical, key) == 0;
+}
+
+static struct signer_list_key take_key(struct json_reader *reader, enum signer_list_kind kind)
+{
+	struct signer_list_key item = {.key = json_take_text(reader, "key")};
+	item.used_from_us = json_take_time(reader, "used_from");
+	item.used_until_us = json_take_time_or_null(reader, "used_until");
+	if (!reader->result && !is_key(kind, item.key))
+		json_refuse(reader, "key");
+	return item;
+}
+
+static void take_keys(struct json_reader *reader, struct signer_list *list,
+                      enum signer_list_kind kind)
+{
+	const struct json *array = json_take(reader, kind_names[kind], JSON_ARRAY);
+	if (array && array->count > SIGNER_LIST_KEYS_MAX)
+		json_refuse(reader, kind_names[kind]);
+	if (reader->result)
+		return;
+	struct signer_list_key *items = arena_alloc(reader->arena, (array->count + 1) * sizeof *items);
+	if (!items) {
+		reader->result = error_cause(reader->error, ERR_NO_MEMORY, "%s", kind_names[kind]);
+		return;
+	}
+	list->keys[kind].items = items;
+	for (const struct json *at = array->first; at && !reader->result; at = at->next) {
+		struct json_reader inner = json_reader_of(reader->arena, at, reader->error);
+		const struct signer_list_key item = take_key(&inner, kind);
+		reader->result = inner.result;
+		if (!reader->result && signer_list_find_key(list, kind, item.key))
+			reader->result =
+				error_cause(reader->error, ERR_INVALID_EVIDENCE, "a key is listed twice");
+		items[list->keys[kind].count++] = item;
+	}
+}
+
 static int check_form(const struct signer_list *list, struct slice text, struct error *error)
 {
 	BUF_AUTO struct buf canonical;
@@ -122,7 +209,12 @@ int signer_list_read(struct arena *arena, struct slice text, struct signer_list 
 	list.service_prefix = json_take_text(&service, "prefix");
 	list.service_url = json_take_text(&service, "url");
 	reader.result = service.result;
-	json_require_integer(&reader, "v", 1);
+	/* The form shows whether the version is that of a list with keys. */
+	bool has_keys =
+		json_member(reader.object, "log_keys") || json_member(reader.object, "receipt_keys");
+	for (int kind = 0; kind < SIGNER_LIST_KINDS && has_keys; kind++)
+		take_keys(&reader, &list, (enum signer_list_kind)kind);
+	json_require_integer(&reader, "v", has_keys ? 2 : 1);
 	int result = reader.result ? reader.result : check_form(&list, text, error);
 	if (!result)
 		*ret_list = list;
@@ -140,6 +232,15 @@ const struct signer_list_item *signer_list_find(const struct signer_list *list,
 	return NULL;
 }
 
+const struct signer_list_key *signer_list_find_key(const struct signer_list *list,
+                                                   enum signer_list_kind kind, const char *key)
+{
+	for (size_t i = 0; i < list->keys[kind].count; i++)
+		if (strcmp(list->keys[kind].items[i].key, key) == 0)
+			return &list->keys[kind].items[i];
+	return NULL;
+}
+
 enum signer_use signer_list_judge(const struct signer_list_item *item, int64_t signed_us)
 {
 	bool has_ended = item->used_until_us != TIME_NONE;
@@ -149,6 +250,20 @@ enum signer_use signer_list_judge(const struct signer_list_item *item, int64_t s
 		return SIGNER_USE_ENDED;
 	return signed_us < item->used_from_us - SIGNER_LIST_TOLERANCE_US ? SIGNER_USE_TOO_EARLY
 	                                                                 : SIGNER_USE_IN_FORCE;
+}
+
+static bool repeats_keys(const struct signer_list *newer, const struct signer_list *older,
+                         enum signer_list_kind kind)
+{
+	for (size_t i = 0; i < older->keys[kind].count; i++) {
+		const struct signer_list_key *was = &older->keys[kind].items[i];
+		const struct signer_list_key *is = signer_list_find_key(newer, kind, was->key);
+		bool has_ended = was->used_until_us != TIME_NONE;
+		if (!is || is->used_from_us != was->used_from_us ||
+		    (has_ended && is->used_until_us != was->used_until_us))
+			return false;
+	}
+	return true;
 }
 
 bool signer_list_extends(const struct signer_list *newer, const struct signer_list *older)
@@ -161,5 +276,6 @@ bool signer_list_extends(const struct signer_list *newer, const struct signer_li
 		    (has_ended && is->used_until_us != was->used_until_us))
 			return false;
 	}
-	return true;
+	return repeats_keys(newer, older, SIGNER_LIST_LOG) &&
+	       repeats_keys(newer, older, SIGNER_LIST_RECEIPT);
 }

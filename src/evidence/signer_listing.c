@@ -1,11 +1,14 @@
 #include "evidence/signer_listing.h"
 
 #include "archive/signer_list.h"
+#include "base/base64.h"
 #include "base/json.h"
 #include "evidence/signers.h"
 #include "evidence/timestamp_roots.h"
 #include "seal/authority.h"
 #include "seal/cms.h"
+#include "seal/receipt_signer.h"
+#include "store/evidence/public_keys.h"
 #include "store/evidence/signer_records.h"
 
 #define LIST_MEMORY_MAX ((size_t)64 << 20)
@@ -17,6 +20,8 @@ struct listing {
 	struct arena arena;
 	struct signer_record *records;
 	size_t count;
+	struct signer_list_key *keys[SIGNER_LIST_KINDS];
+	size_t key_counts[SIGNER_LIST_KINDS];
 	struct sha256 state;
 };
 
@@ -39,9 +44,37 @@ static int digest_records(struct listing *listing)
 		json_time(&writer, NULL, record->used_until_us);
 		json_text(&writer, NULL, record->reason);
 	}
+	for (int kind = 0; kind < SIGNER_LIST_KINDS; kind++) {
+		json_integer(&writer, NULL, kind);
+		for (size_t i = 0; i < listing->key_counts[kind]; i++) {
+			json_text(&writer, NULL, listing->keys[kind][i].key);
+			json_time(&writer, NULL, listing->keys[kind][i].used_from_us);
+			json_time(&writer, NULL, listing->keys[kind][i].used_until_us);
+		}
+	}
 	json_end_array(&writer);
 	listing->state = sha256_of(text.data, text.size);
 	return buf_check(&text);
+}
+
+static int read_keys(struct store *store, struct listing *listing, enum signer_list_kind kind,
+                     struct error *error)
+{
+	enum public_key_kind stored = kind == SIGNER_LIST_LOG ? PUBLIC_KEY_LOG : PUBLIC_KEY_RECEIPT;
+	struct public_key *items;
+	size_t count;
+	int result = store_list_public_keys(store, stored, &listing->arena, &items, &count, error);
+	if (result)
+		return result;
+	struct signer_list_key *keys = arena_alloc(&listing->arena, (count + 1) * sizeof *keys);
+	if (!keys)
+		return ERR_NO_MEMORY;
+	for (size_t i = 0; i < count; i++)
+		keys[i] =
+			(struct signer_list_key){items[i].key, items[i].used_from_us, items[i].used_until_us};
+	listing->keys[kind] = keys;
+	listing->key_counts[kind] = count;
+	return OK;
 }
 
 static int read_listing(struct store *store, struct listing *listing, struct error *error)
@@ -49,7 +82,27 @@ static int read_listing(struct store *store, struct listing *listing, struct err
 	arena_init(&listing->arena, LIST_MEMORY_MAX);
 	int result =
 		store_list_signers(store, &listing->arena, &listing->records, &listing->count, error);
+	for (int kind = 0; kind < SIGNER_LIST_KINDS && !result; kind++)
+		result = read_keys(store, listing, (enum signer_list_kind)kind, error);
 	return result ? result : digest_records(listing);
+}
+
+/* ---- the keys of this node ---- */
+
+int signer_listing_add_keys(struct service *service, struct error *error)
+{
+	char text[NOTE_VKEY_SIZE];
+	int result = OK;
+	if (service->receipt_signer) {
+		base64_encode(receipt_signer_key(service->receipt_signer), RECEIPT_KEY_SIZE, text);
+		result = store_add_public_key(service->store, PUBLIC_KEY_RECEIPT, text, error);
+	}
+	if (result || !service->signer)
+		return result;
+	const struct note_key key =
+		note_key_make(service->log_origin, NOTE_ED25519, signer_log_key(service->signer));
+	note_key_write(&key, text);
+	return store_add_public_key(service->store, PUBLIC_KEY_LOG, text, error);
 }
 
 /* ---- signing ---- */
@@ -101,7 +154,7 @@ static int write_document(const struct service *service, struct listing *listing
 		result = write_item(&listing->records[i], &listing->arena, &items[i], error);
 	if (result)
 		return result;
-	const struct signer_list list = {
+	struct signer_list list = {
 		.service_name = settings->service_name,
 		.service_prefix = settings->service_prefix,
 		.service_url = settings->service_public_url,
@@ -109,6 +162,10 @@ static int write_document(const struct service *service, struct listing *listing
 		.items = items,
 		.count = listing->count,
 	};
+	for (int kind = 0; kind < SIGNER_LIST_KINDS; kind++) {
+		list.keys[kind].items = listing->keys[kind];
+		list.keys[kind].count = listing->key_counts[kind];
+	}
 	signer_list_write(&list, text);
 	result = buf_check(text);
 	return result && text->full

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "store/evidence/public_keys.h"
 #include "store/evidence/signer_records.h"
 
 /* Time before the expiry of the present key at which the next one comes into force. */
@@ -239,6 +240,24 @@ static int write_record(const struct signer_record *record, struct json_writer *
 	return OK;
 }
 
+static int write_keys(struct store *store, enum public_key_kind kind, const char *name,
+                      struct arena *arena, struct json_writer *out, struct error *error)
+{
+	struct public_key *items;
+	size_t count;
+	int result = store_list_public_keys(store, kind, arena, &items, &count, error);
+	json_begin_array(out, name);
+	for (size_t i = 0; !result && i < count; i++) {
+		json_begin_object(out, NULL);
+		json_text(out, "key", items[i].key);
+		json_time(out, "used_from", items[i].used_from_us);
+		json_time(out, "used_until", items[i].used_until_us);
+		json_end_object(out);
+	}
+	json_end_array(out);
+	return result;
+}
+
 int signers_write_json(struct store *store, struct arena *arena, struct json_writer *out,
                        struct error *error)
 {
@@ -252,6 +271,10 @@ int signers_write_json(struct store *store, struct arena *arena, struct json_wri
 	for (size_t i = 0; i < count && !result; i++)
 		result = write_record(&items[i], out, error);
 	json_end_array(out);
+	if (!result)
+		result = write_keys(store, PUBLIC_KEY_LOG, "log_keys", arena, out, error);
+	if (!result)
+		result = write_keys(store, PUBLIC_KEY_RECEIPT, "receipt_keys", arena, out, error);
 	json_end_object(out);
 	return result;
 }

@@ -29,9 +29,10 @@ int signers_rotate(struct service *service, struct store *store, struct slice re
 /* Returns ERR_UNAVAILABLE with the cause while this node cannot sign. Does not block. */
 int signers_check(const struct service *service, struct error *error) MUST_CHECK;
 
-/* Writes the history of signers, oldest first:
+/* Writes the history of signers, oldest first, and the keys of the log and of receipts:
  *  {"data":[{"certificates","development","issuer","not_after","not_before","reason","sha256",
- *  "subject","used_from","used_until"}]} */
+ *  "subject","used_from","used_until"}],"log_keys":[{"key","used_from","used_until"}],
+ *  "receipt_keys":[…]} */
 int signers_write_json(struct store *store, struct arena *arena, struct json_writer *out,
                        struct error *error) MUST_CHECK;
 /* Appends the known roots of all certificates that ever signed, as PEM. */

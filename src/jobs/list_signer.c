@@ -35,6 +35,19 @@ static int sign(struct list_signer *list_signer, struct error *error)
 	return result;
 }
 
+/* Once; a store without room for them is logged, and its list signed without them. */
+static int add_keys(struct list_signer *list_signer, struct error *error)
+{
+	if (list_signer->has_keys)
+		return OK;
+	int result = signer_listing_add_keys(list_signer->service, error);
+	if (result == ERR_FULL)
+		log_error("public_keys_not_listed", "cause", error->cause, "consequence",
+		          "receipts of this node cannot be attributed to the service");
+	list_signer->has_keys = !result || result == ERR_FULL;
+	return result == ERR_FULL ? OK : result;
+}
+
 int64_t list_signer_run(void *context, const atomic_bool *stopping)
 {
 	struct list_signer *list_signer = context;
@@ -42,7 +55,9 @@ int64_t list_signer_run(void *context, const atomic_bool *stopping)
 	bool due = false;
 	if (read_only_is_active(list_signer->service))
 		return READ_ONLY_POLL_US;
-	int result = signer_listing_is_due(list_signer->service, &due, &error);
+	int result = add_keys(list_signer, &error);
+	if (!result)
+		result = signer_listing_is_due(list_signer->service, &due, &error);
 	if (!result && due)
 		result = sign(list_signer, &error);
 	if (!result || atomic_load(stopping)) {

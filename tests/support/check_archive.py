@@ -188,7 +188,9 @@ def check_signers(entries, trust, signer, signed_at):
     if where not in entries:
         return
     text, own, given = check_cms.check_attached(entries[where], trust, where)
-    listed = document(text, "certificates issued_at service v", where)
+    kinds = ["log_keys", "receipt_keys"] if json.loads(text)["v"] == 2 else []
+    listed = document(text, " ".join(["certificates issued_at service v", *kinds]), where, (2 if kinds else 1,))
+    check_keys(listed, kinds, where)
     require(set(listed["service"]) == {"name", "prefix", "url"}, where, "service")
     require(1 <= len(listed["certificates"]) <= 1000, where, "certificates")
     uses = {}
@@ -208,6 +210,20 @@ def check_signers(entries, trust, signer, signed_at):
         require(use is not None, where, "a signer that is not listed")
         require(use["used_until"] is None or (when is not None and when <= time_of(use["used_until"])), where, "ended")
         require(when is None or when >= time_of(use["used_from"]) - TOLERANCE, where, "too early")
+
+
+def check_keys(listed, kinds, where):
+    """Section 15: the keys that sign without certificates."""
+    require(not kinds or any(listed[kind] for kind in kinds), where, "no keys")
+    for kind in kinds:
+        require(len(listed[kind]) <= 1000 and len({item["key"] for item in listed[kind]}) == len(listed[kind]), where, kind)
+        for item in listed[kind]:
+            require(set(item) == {"key", "used_from", "used_until"}, where, "members of a key")
+            require(TIME.fullmatch(item["used_from"]) and (item["used_until"] is None
+                                                           or TIME.fullmatch(item["used_until"])), where, "times of a key")
+            bytes_of_it = base64.b64decode(item["key"].split("+", 2)[2] if kind == "log_keys" else item["key"],
+                                           validate=True)
+            require(len(bytes_of_it) == (33 if kind == "log_keys" else 32), where, "key")
 
 
 def check_signature(entries, manifest, trust):

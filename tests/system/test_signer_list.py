@@ -61,11 +61,15 @@ def test_the_list_is_served_signed_and_says_what_the_other_one_says(start):
     assert answer.headers["Content-Type"] == "application/pkcs7-mime"
     assert "signers.p7m" in answer.headers["Content-Disposition"]
     listed = said(path)
-    (given,) = Client(service).get("/v1/signers").expect(200).json["data"]
+    public = Client(service).get("/v1/signers").expect(200).json
+    (given,) = public["data"]
     (item,) = listed["certificates"]
     assert {name: item[name] for name in ("sha256", "used_from", "used_until", "reason")} == \
         {name: given[name] for name in ("sha256", "used_from", "used_until", "reason")}
-    assert listed["v"] == 1 and set(listed["service"]) == {"name", "prefix", "url"}
+    assert listed["v"] == 2 and set(listed["service"]) == {"name", "prefix", "url"}
+    for kind in ("log_keys", "receipt_keys"):
+        (key,) = listed[kind]
+        assert public[kind] == [key] and key["used_until"] is None
     done = subprocess.run(["openssl", "cms", "-verify", "-cades", "-binary", "-inform", "DER", "-purpose", "any",
                            "-CAfile", service.data / "trust.pem", "-in", path], capture_output=True)
     assert done.returncode == 0 and json.loads(done.stdout) == listed, done.stderr
@@ -134,7 +138,7 @@ def test_a_list_that_cannot_be_believed_leaves_it_open(start, tmp_path):
     path, answer = fetch(service)
     archive = keep(tmp_path, "own.zip", certify(service.new_channel().live, "own")[0])
     trust = service.data / "trust.pem"
-    altered = keep(tmp_path, "altered.p7m", answer.body.replace(b'"v":1', b'"v":2'))
+    altered = keep(tmp_path, "altered.p7m", answer.body.replace(b'"v":2', b'"v":1'))
     for given, why in ((altered, "the content was altered"), (trust, "this list of signers was ignored"),
                        (tmp_path / "none", "this list of signers was ignored")):
         code, told = verify(archive, trust, given)

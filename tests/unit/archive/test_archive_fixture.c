@@ -530,6 +530,8 @@ static int write_archive(struct maker *maker, const struct archive_facts *facts,
 {
 	const struct fixture_plan *plan = maker->plan;
 	int result = archive_begin(made->path, facts, &maker->archive, NULL);
+	if (!result && maker->fixture->signer_list.size)
+		result = archive_add_signers(maker->archive, maker->fixture->signer_list, NULL);
 	for (size_t i = 0; i < 2 && !result; i++)
 		if ((config_of(maker, plan->first) <= i && config_of(maker, plan->last) >= i) ||
 		    plan->fault == FAULT_UNUSED_CONFIG)

@@ -34,6 +34,7 @@ struct fixture {
 	size_t certificate_count, revocation_count;
 	struct archive_object objects[8];
 	size_t object_count;
+	struct slice signer_list; /* signed, for archives; empty: none */
 	/* Fills in the renewal of a round's first token and adds it to the archive's stamps; NULL: no
 	 * renewals. */
 	void (*renew)(struct fixture *fixture, struct archive_token *token);

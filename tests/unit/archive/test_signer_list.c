@@ -1,6 +1,7 @@
 /* The list of signers: its only valid form, and what it states about a signature. */
 #include "testing.h"
 #include "archive/signer_list.h"
+#include "tlog/note.h"
 
 #define BEGIN_US (1000 * US_PER_DAY)
 
@@ -36,8 +37,12 @@ static struct signer_list_item item(const char *certificate, int64_t from_us, in
 
 static struct signer_list list_of(const struct signer_list_item *items, size_t count)
 {
-	return (struct signer_list){"Service", "svc", "https://service.example",
-	                            BEGIN_US,  items, count};
+	return (struct signer_list){.service_name = "Service",
+	                            .service_prefix = "svc",
+	                            .service_url = "https://service.example",
+	                            .issued_at_us = BEGIN_US,
+	                            .items = items,
+	                            .count = count};
 }
 
 static int read_back(const struct signer_list *given, struct signer_list *ret)
@@ -168,6 +173,100 @@ TEST_CASE(test_a_newer_list_says_all_again)
 	assert_false(signer_list_extends(&newer, &older));
 	is[0] = was[0];
 	is[1].used_from_us++;
+	assert_false(signer_list_extends(&newer, &older));
+}
+
+/* ---- keys without certificates ---- */
+
+#define RECEIPT_KEY "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+#define OTHER_KEY "gAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+/* A verifier key with the right identifier. */
+static const char *log_key(char vkey[NOTE_VKEY_SIZE])
+{
+	const uint8_t bytes[NOTE_KEY_SIZE] = {1, 2, 3};
+	const struct note_key key = note_key_make("log.example/segments", NOTE_ED25519, bytes);
+	note_key_write(&key, vkey);
+	return vkey;
+}
+
+static struct signer_list list_with_keys(const struct signer_list_item *certificate,
+                                         enum signer_list_kind kind,
+                                         const struct signer_list_key *keys, size_t count)
+{
+	struct signer_list list = list_of(certificate, 1);
+	list.keys[kind].items = keys;
+	list.keys[kind].count = count;
+	return list;
+}
+
+TEST_CASE(test_keys_make_a_list_of_version_2)
+{
+	char vkey[NOTE_VKEY_SIZE];
+	const struct signer_list_item certificate = item("first", BEGIN_US, TIME_NONE);
+	const struct signer_list_key log = {log_key(vkey), BEGIN_US, TIME_NONE};
+	const struct signer_list_key receipts[] = {{OTHER_KEY, BEGIN_US, BEGIN_US + 1},
+	                                           {RECEIPT_KEY, BEGIN_US, TIME_NONE}};
+	struct signer_list given = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, receipts, 2);
+	struct signer_list found = list_of(&certificate, 1);
+	assert_int_equal(read_back(&found, &found), OK);
+	assert_non_null(strstr(text.data, "\"v\":1}"));
+	assert_null(strstr(text.data, "keys"));
+	given.keys[SIGNER_LIST_LOG].items = &log;
+	given.keys[SIGNER_LIST_LOG].count = 1;
+	assert_int_equal(read_back(&given, &found), OK);
+	assert_non_null(strstr(text.data, "\"v\":2}"));
+	assert_int_equal(found.keys[SIGNER_LIST_LOG].count, 1);
+	assert_string_equal(found.keys[SIGNER_LIST_LOG].items[0].key, vkey);
+	assert_int_equal(found.keys[SIGNER_LIST_RECEIPT].count, 2);
+	const struct signer_list_key *ended =
+		signer_list_find_key(&found, SIGNER_LIST_RECEIPT, OTHER_KEY);
+	assert_non_null(ended);
+	assert_int_equal(ended->used_until_us, BEGIN_US + 1);
+	assert_null(signer_list_find_key(&found, SIGNER_LIST_LOG, OTHER_KEY));
+}
+
+TEST_CASE(test_keys_that_cannot_be_are_refused)
+{
+	static const char *const wrong[] = {
+		"", "AAEC", "=" RECEIPT_KEY, RECEIPT_KEY "A", "log+1+AQID", " " RECEIPT_KEY};
+	const struct signer_list_item certificate = item("first", BEGIN_US, TIME_NONE);
+	struct signer_list_key keys[2] = {{RECEIPT_KEY, BEGIN_US, TIME_NONE},
+	                                  {RECEIPT_KEY, BEGIN_US, TIME_NONE}};
+	struct signer_list found, given = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, keys, 2);
+	assert_int_equal(read_back(&given, &found), ERR_INVALID_EVIDENCE);
+	assert_non_null(strstr(error.cause, "listed twice"));
+	for (int kind = 0; kind < SIGNER_LIST_KINDS; kind++)
+		for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+			keys[0].key = wrong[i];
+			given = list_with_keys(&certificate, (enum signer_list_kind)kind, keys, 1);
+			assert_int_equal(read_back(&given, &found), ERR_INVALID_EVIDENCE);
+			assert_non_null(strstr(error.cause, "key"));
+		}
+	/* The unused bits of the last character are 0. */
+	keys[0].key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh9=";
+	given = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, keys, 1);
+	assert_int_equal(read_back(&given, &found), ERR_INVALID_EVIDENCE);
+}
+
+TEST_CASE(test_a_newer_list_repeats_all_keys)
+{
+	const struct signer_list_item certificate = item("first", BEGIN_US, TIME_NONE);
+	const struct signer_list_key used = {RECEIPT_KEY, BEGIN_US, TIME_NONE};
+	const struct signer_list_key ended = {RECEIPT_KEY, BEGIN_US, BEGIN_US + 5};
+	const struct signer_list_key later = {RECEIPT_KEY, BEGIN_US + 1, TIME_NONE};
+	const struct signer_list_key two[] = {used, {OTHER_KEY, BEGIN_US + 9, TIME_NONE}};
+	const struct signer_list none = list_of(&certificate, 1);
+	struct signer_list older = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, &used, 1);
+	struct signer_list newer = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, two, 2);
+	assert_true(signer_list_extends(&older, &none));
+	assert_true(signer_list_extends(&newer, &older));
+	assert_false(signer_list_extends(&none, &older));
+	assert_false(signer_list_extends(&older, &newer));
+	newer = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, &ended, 1);
+	assert_true(signer_list_extends(&newer, &older));
+	assert_false(signer_list_extends(&older, &newer));
+	newer = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, &later, 1);
 	assert_false(signer_list_extends(&newer, &older));
 }
 

@@ -28,3 +28,11 @@ CREATE TABLE log_checkpoints (    -- global
 );
 -- A random part of each genesis document, so that the log's tags cannot be guessed. NULL: created before.
 ALTER TABLE chains ADD COLUMN genesis_nonce BLOB;
+-- Keys with which nodes have signed receipts and checkpoints (evidence/public_keys.h).
+CREATE TABLE public_keys (        -- global
+	kind TEXT NOT NULL, -- 'receipt' or 'log'
+	key TEXT NOT NULL,
+	used_from BIGINT NOT NULL,
+	used_until BIGINT,            -- NULL: in use
+	PRIMARY KEY (kind, key)
+);
