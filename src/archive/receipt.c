@@ -1,7 +1,11 @@
 #include "archive/receipt.h"
 
 #include "archive/archive_lines.h"
-#include "base/json.h"
+#include "base/base64.h"
+#include "base/json_reader.h"
+#include "seal/receipt_signer.h"
+#include "tlog/merkle.h"
+#include "tlog/note.h"
 
 #define VALUES_MAX ((uint32_t)1 << 20)
 #define CAUSE_MAX 384
@@ -51,12 +55,108 @@ static int make_room(struct reader *reader, size_t room)
 	return reader->items ? 0 : ERR_NO_MEMORY;
 }
 
+/* ---- the signature ---- */
+
+static void decode_exactly(struct json_reader *reader, const char *name, const struct json *json,
+                           void *out, size_t size)
+{
+	size_t found = 0;
+	if (reader->result)
+		return;
+	if (json->type != JSON_STRING || !base64_decode(json->text, out, size, &found) || found != size)
+		json_refuse(reader, name);
+}
+
+static void take_exactly(struct json_reader *reader, const char *name, void *out, size_t size)
+{
+	decode_exactly(reader, name, json_take(reader, name, JSON_STRING), out, size);
+}
+
+static void take_path(struct json_reader *reader, struct receipt_signature *signature)
+{
+	const struct json *path = json_take(reader, "path", JSON_ARRAY);
+	if (path && path->count > RECEIPT_TREE_PATH_MAX)
+		json_refuse(reader, "path");
+	if (reader->result)
+		return;
+	for (const struct json *step = path->first; step; step = step->next)
+		decode_exactly(reader, "path", step, signature->path[signature->path_count++].bytes,
+		               SHA256_SIZE);
+}
+
+static int read_signature(struct arena *arena, const struct json *json,
+                          const struct receipt_signature **ret, struct error *error)
+{
+	struct receipt_signature *signature = arena_alloc(arena, sizeof *signature);
+	if (!signature)
+		return ERR_NO_MEMORY;
+	struct json_reader reader = json_reader_of(arena, json, error);
+	*signature = (struct receipt_signature){
+		.index = json_take_integer(&reader, "index", 0),
+		.tree_size = json_take_integer(&reader, "size", 1),
+		.origin = json_take_text(&reader, "origin"),
+		.seal_by_us = json_take_time_or_null(&reader, "seal_by"),
+	};
+	take_path(&reader, signature);
+	take_exactly(&reader, "key", signature->key, sizeof signature->key);
+	take_exactly(&reader, "signature", signature->signature, sizeof signature->signature);
+	if (!reader.result && strlen(signature->origin) > NOTE_NAME_MAX)
+		json_refuse(&reader, "origin");
+	if (!reader.result && signature->tree_size > RECEIPT_TREE_MAX)
+		json_refuse(&reader, "size");
+	if (!reader.result)
+		*ret = signature;
+	return reader.result;
+}
+
+static bool is_signed(const struct receipt_signature *given, const struct sha256 *root)
+{
+	char message[sizeof RECEIPT_SIGNED_PREFIX - 1 + SHA256_SIZE];
+	memcpy(message, RECEIPT_SIGNED_PREFIX, sizeof RECEIPT_SIGNED_PREFIX - 1);
+	memcpy(message + sizeof RECEIPT_SIGNED_PREFIX - 1, root->bytes, SHA256_SIZE);
+	return note_verify_bytes(given->key, slice_make(message, sizeof message),
+	                         slice_make(given->signature, sizeof given->signature));
+}
+
+int receipt_verify(const struct receipt *receipt, bool *ret_valid)
+{
+	const struct receipt_signature *given = receipt->signature;
+	const struct receipt_facts facts = {
+		.channel_id = receipt->event.channel_id,
+		.chain = receipt->event.chain,
+		.sequence = receipt->event.sequence,
+		.declaration = &receipt->event.declaration,
+		.received_at_us = receipt->event.received_at_us,
+		.chain_hash = receipt->chain_hash,
+		.origin = given->origin,
+		.seal_by_us = given->seal_by_us,
+	};
+	BUF_AUTO struct buf statement;
+	struct merkle_path path = {.count = given->path_count};
+	struct sha256 root;
+	buf_init(&statement, RECEIPT_STATEMENT_MAX);
+	receipt_statement(&facts, &statement);
+	if (buf_check(&statement))
+		return ERR_NO_MEMORY;
+	memcpy(path.hashes, given->path, given->path_count * sizeof *given->path);
+	const struct sha256 leaf = merkle_leaf(buf_slice(&statement));
+	*ret_valid = given->index < given->tree_size &&
+	             merkle_root_of_path(&leaf, (uint64_t)given->index, (uint64_t)given->tree_size,
+	                                 &path, &root) &&
+	             is_signed(given, &root);
+	return OK;
+}
+
 static int add(struct reader *reader, const struct json *json)
 {
 	struct receipt *item = &reader->items[reader->count];
 	struct error detail = {0};
 	int result =
 		archive_read_receipt(reader->arena, json, &item->event, &item->chain_hash, &detail);
+	const struct json *signature = json_member(json, "receipt");
+	item->signature = NULL;
+	if (!result && signature && signature->type != JSON_NULL)
+		result = read_signature(reader->arena, signature, &item->signature, &detail);
 	if (result == ERR_INVALID_EVIDENCE)
 		return error_cause(reader->error, result,
 		                   "receipt %zu is not a response to a registration: %.*s",

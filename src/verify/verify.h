@@ -215,7 +215,8 @@ struct verify_options {
 	const struct sha256 *signers;
 	size_t signer_count;
 	/* Files of receipts (archive/receipt.h). Each receipt must match an event of an archive
-	 * exactly. A receipt that an archive contradicts is unchecked, because a receipt is not signed.
+	 * exactly. An archive that contradicts a receipt signed with a key that its signer certifies is
+	 * wrong; other contradicted receipts are unchecked, because nothing shows which one is genuine.
 	 * A receipt of an event that no archive contains is unchecked, too. */
 	const char *const *receipts;
 	size_t receipt_count;

@@ -154,6 +154,9 @@ static int walk(struct chain *chain)
 		result = chain_check_segment(chain);
 	if (result < 0)
 		return result;
+	if (chain->segment_seen && chain->round.usable)
+		verify_receipt_end(chain->run, chain->facts->input, chain->next_segment_sequence - 1,
+		                   chain->round.gen_time_us);
 	bool sealed = chain->range->mode == MODE_TEST ||
 	              chain->next_segment_sequence > chain->range->last_sequence;
 	if (!sealed)

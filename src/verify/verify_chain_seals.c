@@ -353,8 +353,11 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 		result = find_round(chain, segment->round_id);
 	if (result < 0)
 		return result;
-	if (result == 1)
+	if (result == 1) {
 		check_round(chain, segment, &root);
+		verify_receipt_segment(chain->run, chain->facts->input, seal->first_sequence,
+		                       seal->last_sequence, chain->round.gen_time_us);
+	}
 	verify_point_seal(chain->run, chain->facts->input, seal->first_sequence, seal->last_sequence,
 	                  &chain->seal_hash, result == 1 ? &chain->round.token_hash : NULL);
 	chain->segment_seen = true;

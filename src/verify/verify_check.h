@@ -3,6 +3,7 @@
 #define VERIFY_VERIFY_CHECK_H
 
 #include "archive/archive_lines.h"
+#include "archive/signer_list.h"
 #include "verify/verify.h"
 #include "verify/verify_finding.h"
 
@@ -49,6 +50,9 @@ struct input {
 	int64_t until_us; /* expiry of the certificate that proves it longest */
 	/* Set for an archive. */
 	struct archive_manifest manifest; /* without its lists */
+	/* The keys of receipts that its signer certifies, by the list of signers in it. */
+	const struct signer_list_key *receipt_keys;
+	size_t receipt_key_count;
 	/* The events whose chain hashes the archive claims to contain. Set only if there are other
 	 * archives. */
 	bool outlined;
@@ -160,8 +164,9 @@ void verify_signers_free(struct run *run);
 void verify_signers_judge(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts);
 /* Checks the list that an archive contains, after verify_note_signature of that archive: the list
- * itself, and against the archive's signature. Returns an error if the list itself is invalid. */
-int verify_signers_check_embedded(struct run *run, const struct input *archive, struct slice cms,
+ * itself, and against the archive's signature. Keeps the keys of receipts that it certifies.
+ * Returns an error if the list itself is invalid. */
+int verify_signers_check_embedded(struct run *run, struct input *archive, struct slice cms,
                                   struct error *error) MUST_CHECK;
 
 /* ---- who is qualified (verify_qualified.c) ---- */
@@ -269,7 +274,15 @@ void verify_receipt_event(struct run *run, const struct input *archive,
 /* Compares the chain hash of an event outside the range with its receipts. */
 void verify_receipt_hash(struct run *run, const struct input *archive, int64_t sequence,
                          const struct sha256 *chain_hash);
-/* Records, after all archives, the receipts for which no event was found. */
+/* Compares a segment, whose timestamp is valid, with the promises of its events' signed receipts.
+ */
+void verify_receipt_segment(struct run *run, const struct input *archive, int64_t first,
+                            int64_t last, int64_t gen_time_us);
+/* Compares the end of an archive's last segment with the promises of signed receipts of later
+ * events. */
+void verify_receipt_end(struct run *run, const struct input *archive, int64_t last,
+                        int64_t gen_time_us);
+/* Records, after all archives, the receipts for which no event was found, and broken promises. */
 void verify_receipts_conclude(struct run *run);
 
 /* Verifies the signature of an archive over its ASiCManifest, which has the given digest. Returns

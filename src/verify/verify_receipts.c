@@ -10,7 +10,9 @@
 
 #include "archive/receipt.h"
 #include "archive/zip_shape.h"
+#include "base/base64.h"
 #include "base/file.h"
+#include "ledger/bounds.h"
 #include "verify/verify_check.h"
 
 #define DIFFERENCES_MAX 160
@@ -21,14 +23,23 @@ struct loaded_receipt {
 	char where[32];
 	bool compared;  /* compared with an event */
 	bool confirmed; /* an archive contains its chain hash */
+	bool is_signed; /* the signature is valid, by the key that the receipt states */
+	char key[BASE64_SIZE(RECEIPT_PUBLIC_KEY_SIZE) + 1]; /* as in a list of signers */
+	/* Of a signed receipt whose key an archive certifies: */
+	int64_t sealed_us;       /* earliest time of a segment with its event; TIME_NONE: none */
+	int64_t passed_us;       /* time of a later segment that ends before it; TIME_NONE: none */
+	const char *passed_path; /* the archive with that segment */
 };
+
+static struct place place_of(const struct loaded_receipt *item)
+{
+	const struct event_facts *event = &item->receipt.event;
+	return (struct place){event->channel_id, event->chain, event->sequence};
+}
 
 static int compare_places(const void *a, const void *b)
 {
-	const struct event_facts *x = &((const struct loaded_receipt *)a)->receipt.event;
-	const struct event_facts *y = &((const struct loaded_receipt *)b)->receipt.event;
-	return verify_compare_places((struct place){x->channel_id, x->chain, x->sequence},
-	                             (struct place){y->channel_id, y->chain, y->sequence});
+	return verify_compare_places(place_of(a), place_of(b));
 }
 
 /* ---- reading ---- */
@@ -52,6 +63,19 @@ static int load(const char *path, struct buf *out, struct error *error)
 	return result;
 }
 
+/* Verifies the signature, if there is one. */
+static int check_signature(struct run *run, struct loaded_receipt *item)
+{
+	const struct receipt_signature *signature = item->receipt.signature;
+	if (!signature)
+		return OK;
+	int result = receipt_verify(&item->receipt, &item->is_signed);
+	if (!result && !item->is_signed)
+		verify_add(run, VERIFY_UNCHECKED, item->path, item->where, FINDING_RECEIPT_SIGNATURE);
+	base64_encode(signature->key, sizeof signature->key, item->key);
+	return result;
+}
+
 static int keep(struct run *run, const char *path, const struct receipt *receipts, size_t count,
                 struct error *error)
 {
@@ -63,13 +87,16 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
 	if (!items)
 		return ERR_NO_MEMORY;
 	run->receipts = items;
-	for (size_t i = 0; i < count; i++) {
+	int result = OK;
+	for (size_t i = 0; i < count && !result; i++) {
 		struct loaded_receipt *item = &items[run->receipt_count++];
-		*item = (struct loaded_receipt){.receipt = receipts[i], .path = path};
+		*item = (struct loaded_receipt){
+			.receipt = receipts[i], .path = path, .sealed_us = TIME_NONE, .passed_us = TIME_NONE};
 		if (count > 1)
 			snprintf(item->where, sizeof item->where, "receipt %zu", i + 1);
+		result = check_signature(run, item);
 	}
-	return 0;
+	return result;
 }
 
 static int read_file(struct run *run, const char *path)
@@ -116,29 +143,52 @@ void verify_receipts_free(struct run *run)
 
 /* ---- comparing ---- */
 
-/* Returns the first receipt of an event and the number of its receipts. */
-static struct loaded_receipt *find(struct run *run, const char *channel_id, enum mode chain,
-                                   int64_t sequence, size_t *ret_count)
+/* Returns the index of the first receipt at that place or after it. */
+static size_t find_place(const struct run *run, const char *channel_id, enum mode chain,
+                         int64_t sequence)
 {
-	struct loaded_receipt wanted = {
-		.receipt.event = {.channel_id = channel_id, .chain = chain, .sequence = sequence}};
-	size_t low = 0, high = run->receipt_count, count = 0;
+	const struct place wanted = {channel_id, chain, sequence};
+	size_t low = 0, high = run->receipt_count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (compare_places(&run->receipts[middle], &wanted) < 0)
+		if (verify_compare_places(place_of(&run->receipts[middle]), wanted) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
+	return low;
+}
+
+/* Returns the first receipt of an event and the number of its receipts. */
+static struct loaded_receipt *find(struct run *run, const char *channel_id, enum mode chain,
+                                   int64_t sequence, size_t *ret_count)
+{
+	const struct place wanted = {channel_id, chain, sequence};
+	size_t low = find_place(run, channel_id, chain, sequence), count = 0;
 	while (low + count < run->receipt_count &&
-	       compare_places(&run->receipts[low + count], &wanted) == 0)
+	       verify_compare_places(place_of(&run->receipts[low + count]), wanted) == 0)
 		count++;
 	*ret_count = count;
 	return count ? &run->receipts[low] : NULL;
 }
 
-/* Writes the names of the members that differ, separated by ", ". */
-static void list_differences(const struct receipt *receipt, const struct event_facts *event,
+/* Returns whether the receipt is signed with a key that the archive's signer certifies. A receipt
+ * of an earlier event may be signed with a later key, if the declaration was repeated. */
+static bool is_certified(const struct loaded_receipt *item, const struct input *archive)
+{
+	for (size_t i = 0; item->is_signed && i < archive->receipt_key_count; i++) {
+		const struct signer_list_key *key = &archive->receipt_keys[i];
+		if (strcmp(key->key, item->key) == 0)
+			return key->used_until_us == TIME_NONE ||
+			       item->receipt.event.received_at_us <=
+			           key->used_until_us + SIGNER_LIST_TOLERANCE_US;
+	}
+	return false;
+}
+
+/* Writes the names of the members that differ, separated by ", ". Returns whether a signed one
+ * does: chain_hash covers the others. */
+static bool list_differences(const struct receipt *receipt, const struct event_facts *event,
                              const struct sha256 *chain_hash, char text[DIFFERENCES_MAX])
 {
 	const struct event_facts *stated = &receipt->event;
@@ -147,25 +197,41 @@ static void list_differences(const struct receipt *receipt, const struct event_f
 	                        hash_algorithm_size(event->declaration.hash_algorithm)) == 0;
 	const struct {
 		bool same;
+		bool is_signed;
 		const char *name;
 	} members[] = {
-		{sha256_equal(&receipt->chain_hash, chain_hash), "chain_hash"},
-		{slice_equal(stated->event_id, event->event_id), "event_id"},
-		{slice_equal(stated->declaration.client_ref, event->declaration.client_ref), "client_ref"},
-		{stated->received_at_us == event->received_at_us, "received_at"},
-		{stated->declaration.occurred_at_us == event->declaration.occurred_at_us, "occurred_at"},
-		{same_hash, "hash"},
-		{stated->declaration.hash_algorithm == event->declaration.hash_algorithm, "hash_alg"},
-		{stated->declaration.modality == event->declaration.modality, "modality"},
-		{stated->config_version == event->config_version, "config_version"},
+		{sha256_equal(&receipt->chain_hash, chain_hash), true, "chain_hash"},
+		{slice_equal(stated->event_id, event->event_id), false, "event_id"},
+		{slice_equal(stated->declaration.client_ref, event->declaration.client_ref), false,
+	     "client_ref"},
+		{stated->received_at_us == event->received_at_us, true, "received_at"},
+		{stated->declaration.occurred_at_us == event->declaration.occurred_at_us, false,
+	     "occurred_at"},
+		{same_hash, true, "hash"},
+		{stated->declaration.hash_algorithm == event->declaration.hash_algorithm, true, "hash_alg"},
+		{stated->declaration.modality == event->declaration.modality, false, "modality"},
+		{stated->config_version == event->config_version, false, "config_version"},
 	};
 	size_t size = 0;
+	bool any_signed = false;
 	text[0] = '\0';
-	for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-		if (!members[i].same)
-			size += (size_t)snprintf(text + size, DIFFERENCES_MAX - size, "%s%s", size ? ", " : "",
-			                         members[i].name);
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+		if (members[i].same)
+			continue;
+		any_signed |= members[i].is_signed;
+		size += (size_t)snprintf(text + size, DIFFERENCES_MAX - size, "%s%s", size ? ", " : "",
+		                         members[i].name);
+	}
 	assert(size < DIFFERENCES_MAX);
+	return any_signed;
+}
+
+static void report_two_histories(struct run *run, const struct loaded_receipt *item,
+                                 const struct input *archive, int64_t sequence,
+                                 const char *differences)
+{
+	verify_add(run, VERIFY_WRONG, item->path, item->where, FINDING_RECEIPT_TWO_HISTORIES, sequence,
+	           archive->path, differences);
 }
 
 void verify_receipt_event(struct run *run, const struct input *archive,
@@ -178,8 +244,10 @@ void verify_receipt_event(struct run *run, const struct input *archive,
 		char differences[DIFFERENCES_MAX];
 		run->result->checked.receipts += !found[i].compared;
 		found[i].compared = true;
-		list_differences(&found[i].receipt, event, chain_hash, differences);
-		if (differences[0])
+		bool any_signed = list_differences(&found[i].receipt, event, chain_hash, differences);
+		if (any_signed && is_certified(&found[i], archive))
+			report_two_histories(run, &found[i], archive, event->sequence, differences);
+		else if (differences[0])
 			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
 			           FINDING_RECEIPT_EVENT_DIFFERS, event->sequence, archive->path, differences);
 	}
@@ -194,10 +262,74 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 	for (size_t i = 0; i < count; i++) {
 		if (sha256_equal(&found[i].receipt.chain_hash, chain_hash))
 			found[i].confirmed = true;
+		else if (is_certified(&found[i], archive))
+			report_two_histories(run, &found[i], archive, sequence, "chain_hash");
 		else
 			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
 			           FINDING_RECEIPT_CHAIN_DIFFERS, sequence, archive->path);
 	}
+}
+
+/* ---- promises ---- */
+
+/* Returns whether the segment came too late for the receipt's promise. */
+static bool breaks_promise(const struct loaded_receipt *item, int64_t gen_time_us)
+{
+	int64_t seal_by_us = item->receipt.signature->seal_by_us;
+	return seal_by_us != TIME_NONE && gen_time_us > seal_by_us + VERIFY_CLOCK_TOLERANCE_US;
+}
+
+void verify_receipt_segment(struct run *run, const struct input *archive, int64_t first,
+                            int64_t last, int64_t gen_time_us)
+{
+	const struct archive_facts *facts = &archive->manifest.facts;
+	const struct place end = {facts->channel_id, facts->mode, last};
+	for (size_t i = find_place(run, facts->channel_id, facts->mode, first); i < run->receipt_count;
+	     i++) {
+		struct loaded_receipt *item = &run->receipts[i];
+		if (verify_compare_places(place_of(item), end) > 0)
+			return;
+		if (is_certified(item, archive) &&
+		    (item->sealed_us == TIME_NONE || gen_time_us < item->sealed_us))
+			item->sealed_us = gen_time_us;
+	}
+}
+
+/* The timestamps of an archive's segments ascend, so that the last one decides. */
+void verify_receipt_end(struct run *run, const struct input *archive, int64_t last,
+                        int64_t gen_time_us)
+{
+	const struct archive_facts *facts = &archive->manifest.facts;
+	const struct place end = {facts->channel_id, facts->mode, EVENT_SEQUENCE_MAX};
+	for (size_t i = find_place(run, facts->channel_id, facts->mode, last + 1);
+	     i < run->receipt_count; i++) {
+		struct loaded_receipt *item = &run->receipts[i];
+		if (verify_compare_places(place_of(item), end) > 0)
+			return;
+		if (!is_certified(item, archive) || !breaks_promise(item, gen_time_us))
+			continue;
+		item->passed_us = gen_time_us;
+		item->passed_path = archive->path;
+	}
+}
+
+/* Returns whether the service has withheld the event, which is a finding. */
+static bool report_promise(struct run *run, const struct loaded_receipt *item)
+{
+	char promised[TIME_TEXT_SIZE], found[TIME_TEXT_SIZE];
+	int64_t sequence = item->receipt.event.sequence;
+	bool is_sealed = item->sealed_us != TIME_NONE;
+	if (is_sealed ? !breaks_promise(item, item->sealed_us) : item->passed_us == TIME_NONE)
+		return false;
+	time_format(item->receipt.signature->seal_by_us, promised);
+	time_format(is_sealed ? item->sealed_us : item->passed_us, found);
+	if (is_sealed)
+		verify_add(run, VERIFY_WARNING, item->path, item->where, FINDING_RECEIPT_LATE, sequence,
+		           promised, found);
+	else
+		verify_add(run, VERIFY_WRONG, item->path, item->where, FINDING_RECEIPT_WITHHELD, sequence,
+		           promised, item->passed_path, found);
+	return !is_sealed;
 }
 
 void verify_receipts_conclude(struct run *run)
@@ -205,7 +337,7 @@ void verify_receipts_conclude(struct run *run)
 	for (size_t i = 0; i < run->receipt_count; i++) {
 		const struct loaded_receipt *item = &run->receipts[i];
 		const struct event_facts *event = &item->receipt.event;
-		if (item->compared)
+		if (report_promise(run, item) || item->compared)
 			continue;
 		if (item->confirmed)
 			verify_add(run, VERIFY_UNCHECKED, item->path, item->where, FINDING_RECEIPT_HASH_ALONE,

@@ -378,14 +378,33 @@ static void judge_inside(struct run *run, const struct input *archive,
 		           FINDING_SIGNERS_INSIDE_UNTRUSTED);
 }
 
-int verify_signers_check_embedded(struct run *run, const struct input *archive, struct slice cms,
+/* The signer of the archive vouches for the list in it, and so for these keys. */
+static int keep_receipt_keys(struct run *run, struct input *archive, const struct signer_list *list)
+{
+	size_t count = list->keys[SIGNER_LIST_RECEIPT].count;
+	struct signer_list_key *keys = arena_alloc(&run->arena, (count + 1) * sizeof *keys);
+	if (!keys)
+		return ERR_NO_MEMORY;
+	for (size_t i = 0; i < count; i++) {
+		keys[i] = list->keys[SIGNER_LIST_RECEIPT].items[i];
+		keys[i].key = arena_text(&run->arena, keys[i].key);
+		if (!keys[i].key)
+			return ERR_NO_MEMORY;
+	}
+	archive->receipt_keys = keys;
+	archive->receipt_key_count = count;
+	return OK;
+}
+
+int verify_signers_check_embedded(struct run *run, struct input *archive, struct slice cms,
                                   struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	struct read_list inside = {.path = archive->path};
 	arena_init(&arena, LIST_ARENA_MAX);
 	int result = read_list(run, &arena, cms, &inside, error);
-	if (!result && archive->is_signed)
-		judge_inside(run, archive, &inside);
-	return result;
+	if (result || !archive->is_signed)
+		return result;
+	judge_inside(run, archive, &inside);
+	return run->receipt_count > 0 ? keep_receipt_keys(run, archive, &inside.list) : OK;
 }

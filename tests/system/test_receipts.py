@@ -2,6 +2,7 @@
 whatever is killed, retried or repeated."""
 
 import concurrent.futures
+import datetime
 import http.client
 import json
 import os
@@ -10,9 +11,10 @@ import threading
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 import receipts
-from client import Client, eventually
+from client import Client, eventually, run
 
 pytestmark = pytest.mark.both_stores
 
@@ -206,3 +208,90 @@ def test_receipts_can_be_turned_off_and_promises_changed(start):
     assert_signed(other, event)
     assert receipts.seconds(event) == 90
     assert json.dumps(event).count(ORIGIN) == 1
+
+
+# ---- what they prove ----
+
+def shifted(text, **by):
+    time = datetime.datetime.fromisoformat(text.replace("Z", "+00:00")) + datetime.timedelta(**by)
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def listed_key(service):
+    """The signed list, once it names the key of receipts."""
+    return eventually(lambda: Client(service).get("/v1/signers.p7m").status == 200, "the list is signed")
+
+
+@pytest.fixture(scope="module")
+def certified(start, tmp_path_factory):
+    """A sealed and certified channel: its service, events and archive."""
+    service = start(log__origin=ORIGIN, seal__interval="300ms")
+    channel = service.new_channel()
+    listed_key(service)
+    events = [channel.live.register({"n": n}, f"event-{n}").expect(201).json for n in range(6)]
+    done = channel.live.certified(seq_from=2, seq_to=5)
+    archive = tmp_path_factory.mktemp("archive") / "archive.zip"
+    archive.write_bytes(channel.live.download(done["evidence_url"]).expect(200).body)
+    channel.close()
+    return service, events, archive
+
+
+def verified(certified, tmp_path, *given):
+    service, _, archive = certified
+    path = tmp_path / "receipts.ndjson"
+    path.write_text("".join(json.dumps(event) + "\n" for event in given), encoding="utf-8")
+    done = run("verify", archive, "--json", "--trust", service.data / "trust.pem", "--receipt", path)
+    told = json.loads(done.stdout)
+    return done.returncode, {finding["code"] for finding in told["findings"] + told["warnings"]}
+
+
+def private_key(service):
+    return serialization.load_pem_private_key((service.data / "signer" / "receipt.key").read_bytes(), None)
+
+
+def test_the_key_is_on_the_list_of_signers(certified):
+    service, events, _ = certified
+    public = Client(service).get("/v1/signers").expect(200).json
+    assert [key["key"] for key in public["receipt_keys"]] == [events[0]["receipt"]["key"]]
+    (log,) = public["log_keys"]
+    assert log["key"].startswith(ORIGIN + "+")
+
+
+def test_genuine_receipts_match_the_archive(certified, tmp_path):
+    _, events, _ = certified
+    status, codes = verified(certified, tmp_path, *events[1:5])
+    assert status == 0 and not {code for code in codes if code.startswith("receipt.")}, codes
+
+
+def test_a_signed_contradiction_is_proof_against_the_service(certified, tmp_path):
+    """The operator acknowledged one history and certified another."""
+    service, events, _ = certified
+    other = {**events[2], "chain_hash": "ab" * 32}
+    seal_by = events[2]["receipt"]["seal_by"]
+    signed = receipts.sign(other, private_key(service), ORIGIN, seal_by)
+    assert receipts.is_signed(signed)
+    status, codes = verified(certified, tmp_path, signed)
+    assert status == 1 and "receipt.two_histories" in codes
+    # Anybody can sign with a key of their own, or alter a receipt: nothing shows which one is genuine.
+    stranger = receipts.sign(other, ed25519.Ed25519PrivateKey.generate(), ORIGIN, seal_by)
+    assert receipts.is_signed(stranger)
+    status, codes = verified(certified, tmp_path, stranger)
+    assert status == 2 and "receipt.event_differs" in codes and "receipt.two_histories" not in codes
+    status, codes = verified(certified, tmp_path, {**other, "receipt": None})
+    assert status == 2 and "receipt.event_differs" in codes
+    status, codes = verified(certified, tmp_path, other)
+    assert status == 2 and {"receipt.signature", "receipt.event_differs"} <= codes
+
+
+def test_a_broken_promise_is_found(certified, tmp_path):
+    service, events, _ = certified
+    earlier = shifted(events[2]["received_at"], hours=-1)
+    withheld = receipts.sign({**events[2], "sequence": 1000}, private_key(service), ORIGIN, earlier)
+    status, codes = verified(certified, tmp_path, withheld)
+    assert status == 1 and "receipt.withheld" in codes
+    late = receipts.sign(events[2], private_key(service), ORIGIN, earlier)
+    status, codes = verified(certified, tmp_path, late)
+    assert status == 0 and "receipt.late" in codes
+    kept = receipts.sign({**events[2], "sequence": 1000}, private_key(service), ORIGIN, events[2]["receipt"]["seal_by"])
+    status, codes = verified(certified, tmp_path, kept)
+    assert status == 2 and codes & {"receipt.withheld", "receipt.event_not_given"} == {"receipt.event_not_given"}

@@ -1,7 +1,14 @@
 /* Receipts of clients, compared with archives. */
+#include <openssl/evp.h>
+
 #include "testing.h"
 #include "archive/receipt.h"
+#include "archive/signer_list.h"
+#include "base/base64.h"
 #include "base/json.h"
+#include "seal/cms.h"
+#include "seal/receipt_signer.h"
+#include "tlog/merkle.h"
 #include "verify/verify_check.h"
 #include "test_archive_fixture.h"
 
@@ -55,11 +62,63 @@ static void take_receipts(const struct fixture_archive *from, struct buf *to)
 	zip_reader_free(zip);
 }
 
+/* ---- keys of receipts ---- */
+
+enum key { LISTED, ENDED, UNLISTED, KEYS };
+static EVP_PKEY *keys[KEYS];
+static char key_texts[KEYS][BASE64_SIZE(RECEIPT_KEY_SIZE) + 1];
+static struct buf signer_list;
+
+static void make_keys(void)
+{
+	for (int i = 0; i < KEYS; i++) {
+		uint8_t bytes[RECEIPT_KEY_SIZE];
+		size_t size = sizeof bytes;
+		keys[i] = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+		assert_int_equal(EVP_PKEY_get_raw_public_key(keys[i], bytes, &size), 1);
+		base64_encode(bytes, size, key_texts[i]);
+	}
+}
+
+/* The list of signers that all archives here contain. */
+static void sign_list(void)
+{
+	BUF_AUTO struct buf der = {.limit = SIGNER_LIST_CERTIFICATE_MAX};
+	BUF_AUTO struct buf text = {.limit = SIGNER_LIST_TEXT_MAX};
+	struct slice pem = signer_certificates(fixture.signer);
+	int64_t now_us = clock_now_us();
+	assert_int_equal(trust_certificate_der(pem, &der, NULL), OK);
+	const struct signer_list_item item = {.certificate = buf_slice(&der),
+	                                      .sha256 = sha256_of(der.data, der.size),
+	                                      .used_from_us = fixture.base_us,
+	                                      .used_until_us = TIME_NONE};
+	const struct signer_list_key listed[] = {
+		{key_texts[LISTED], fixture.base_us, TIME_NONE},
+		{key_texts[ENDED], fixture.base_us - US_PER_DAY, fixture.base_us - 3600 * US_PER_SECOND}};
+	const struct signer_list list = {.service_name = "Constancia",
+	                                 .service_prefix = "svc",
+	                                 .service_url = "https://example.test",
+	                                 .issued_at_us = now_us,
+	                                 .items = &item,
+	                                 .count = 1,
+	                                 .keys[SIGNER_LIST_RECEIPT] = {listed, 2}};
+	signer_list_write(&list, &text);
+	struct cms_signer holder;
+	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &holder);
+	holder.purpose = SIGNER_LIST;
+	buf_init(&signer_list, CMS_LT_SIZE_MAX);
+	assert_int_equal(cms_create_attached(buf_slice(&text), now_us, &signing, &signer_list, NULL),
+	                 OK);
+	fixture.signer_list = buf_slice(&signer_list);
+}
+
 static int set_up(void **state)
 {
 	struct fixture_plan before = plan;
 	struct fixture_archive sixth;
 	fixture_open(&fixture);
+	make_keys();
+	sign_list();
 	assert_int_equal(fixture_make(&fixture, "one", &plan, &archive), 0);
 	take_receipts(&archive, receipts);
 	before.first = before.last = 6;
@@ -72,6 +131,9 @@ static int tear_down(void **state)
 {
 	for (size_t i = 0; i < 9; i++)
 		buf_free(&receipts[i]);
+	for (int i = 0; i < KEYS; i++)
+		EVP_PKEY_free(keys[i]);
+	buf_free(&signer_list);
 	fixture_close(&fixture);
 	return 0;
 }
@@ -260,6 +322,223 @@ TEST_CASE(what_is_no_receipt_is_unchecked)
 	struct verify_options options = {.receipts = &nowhere, .receipt_count = 1};
 	assert_int_equal(verify_paths(&evidence, 1, NULL, &options, &result, NULL), 0);
 	assert_int_equal(verify_exit_code(&result), 2);
+	verify_result_free(&result);
+}
+
+/* ---- signed receipts ---- */
+
+#define KEPT INT64_MAX /* a promise that no segment here breaks */
+
+static void sign_root(enum key key, const struct sha256 *root, char text[BASE64_SIZE(64) + 1])
+{
+	BUF_AUTO struct buf message = {.limit = 1024};
+	uint8_t signature[RECEIPT_SIGNATURE_SIZE];
+	size_t size = sizeof signature;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	buf_add_text(&message, RECEIPT_SIGNED_PREFIX);
+	buf_add(&message, root->bytes, SHA256_SIZE);
+	assert_int_equal(EVP_DigestSignInit(context, NULL, NULL, NULL, keys[key]), 1);
+	assert_int_equal(
+		EVP_DigestSign(context, signature, &size, (const uint8_t *)message.data, message.size), 1);
+	EVP_MD_CTX_free(context);
+	base64_encode(signature, size, text);
+}
+
+/* Signs a response as the second of three leaves of a batch. */
+static void sign(const struct buf *from, enum key key, int64_t seal_by_us, struct buf *out)
+{
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	BUF_AUTO struct buf statement = {.limit = RECEIPT_STATEMENT_MAX};
+	struct receipt *receipt;
+	size_t count;
+	char signature[BASE64_SIZE(64) + 1];
+	assert_int_equal(receipts_read(&arena, buf_slice(from), &receipt, &count, NULL), OK);
+	const struct receipt_facts facts = {
+		.channel_id = receipt->event.channel_id,
+		.chain = receipt->event.chain,
+		.sequence = receipt->event.sequence,
+		.declaration = &receipt->event.declaration,
+		.received_at_us = receipt->event.received_at_us,
+		.chain_hash = receipt->chain_hash,
+		.origin = "log.example/segments",
+		.seal_by_us = seal_by_us == KEPT ? clock_now_us() + US_PER_DAY : seal_by_us,
+	};
+	receipt_statement(&facts, &statement);
+	const struct sha256 others[2] = {sha256_of("a", 1), sha256_of("b", 1)};
+	struct sha256 root = merkle_leaf(buf_slice(&statement));
+	root = merkle_node(&others[0], &root);
+	root = merkle_node(&root, &others[1]);
+	sign_root(key, &root, signature);
+	buf_init(out, 8192);
+	buf_add(out, from->data, from->size - 1);
+	struct json_writer writer = {.out = out, .comma = true};
+	json_begin_object(&writer, "receipt");
+	json_integer(&writer, "index", 1);
+	json_text(&writer, "key", key_texts[key]);
+	json_text(&writer, "origin", facts.origin);
+	json_begin_array(&writer, "path");
+	for (int i = 0; i < 2; i++) {
+		char text[BASE64_SIZE(SHA256_SIZE) + 1];
+		base64_encode(others[i].bytes, SHA256_SIZE, text);
+		json_text(&writer, NULL, text);
+	}
+	json_end_array(&writer);
+	json_time(&writer, "seal_by", facts.seal_by_us);
+	json_text(&writer, "signature", signature);
+	json_integer(&writer, "size", 3);
+	json_end_object(&writer);
+	json_end_object(&writer);
+	assert_int_equal(buf_check(out), OK);
+}
+
+/* Verifies the archive with a response that is signed after the change of one text (NULL: none). */
+static void verify_signed(size_t receipt, const char *found, const char *other, enum key key,
+                          int64_t seal_by_us, int exit_code, struct verify_result *ret_result)
+{
+	BUF_AUTO struct buf altered = {.limit = 8192};
+	BUF_AUTO struct buf made = {.limit = 8192};
+	if (found)
+		alter(&receipts[receipt], found, other, &altered);
+	else
+		buf_add_slice(&altered, buf_slice(&receipts[receipt]));
+	sign(&altered, key, seal_by_us, &made);
+	verify(buf_slice(&made), exit_code, ret_result);
+}
+
+TEST_CASE(signed_receipts_that_the_archive_keeps_are_good)
+{
+	struct verify_result result;
+	for (int key = 0; key < KEYS; key++) {
+		verify_signed(0, NULL, NULL, (enum key)key, KEPT, 0, &result);
+		assert_int_equal(result.checked.receipts, 1);
+		assert_false(fixture_finds(&result, VERIFY_WARNING, "", "late"));
+		verify_result_free(&result);
+	}
+}
+
+TEST_CASE(a_signed_receipt_that_the_archive_contradicts_shows_two_histories)
+{
+	struct verify_result result;
+	verify_signed(0, "\"received_at\":\"2", "\"received_at\":\"3", LISTED, KEPT, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "",
+	                       "the service signed two histories: event 7 differs");
+	fixture_expect_finding(&result, VERIFY_WRONG, "", ": received_at");
+	verify_result_free(&result);
+	/* What is not in the statement may be altered by anybody. */
+	verify_signed(0, "order", "Order", LISTED, KEPT, 2, &result);
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "acknowledged event: client_ref");
+	verify_result_free(&result);
+	/* Anybody can make a key. */
+	for (int key = ENDED; key < KEYS; key++) {
+		verify_signed(0, "\"received_at\":\"2", "\"received_at\":\"3", (enum key)key, KEPT, 2,
+		              &result);
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "",
+		                       "because the receipt has no signature");
+		verify_result_free(&result);
+	}
+}
+
+TEST_CASE(a_fork_before_the_range_shows_two_histories)
+{
+	struct fixture_plan forked = plan;
+	struct fixture_archive other, good = archive;
+	struct verify_result result;
+	forked.fault = FAULT_FORK; /* event 3 */
+	assert_int_equal(fixture_make(&fixture, "signed-fork", &forked, &other), 0);
+	archive = other;
+	verify_signed(0, NULL, NULL, LISTED, KEPT, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "two histories: event 7");
+	verify_result_free(&result);
+	verify_signed(8, NULL, NULL, LISTED, KEPT, 1, &result); /* event 6, only a leaf there */
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "two histories: event 6");
+	verify_result_free(&result);
+	archive = good;
+}
+
+TEST_CASE(an_altered_signed_receipt_is_named)
+{
+	static const char *const changes[][2] = {
+		{"\"sequence\":7", "\"sequence\":8"},
+		{"\"origin\":\"log", "\"origin\":\"bog"},
+		{"\"index\":1", "\"index\":2"},
+		{"\"index\":1", "\"index\":3"},
+		{"\"size\":3", "\"size\":5"},
+		{"\"seal_by\":\"2", "\"seal_by\":\"3"},
+		{"\"mode\":\"live\"", "\"mode\":\"test\""},
+	};
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		struct verify_result result;
+		struct buf made, altered;
+		sign(&receipts[0], LISTED, KEPT, &made);
+		alter(&made, changes[i][0], changes[i][1], &altered);
+		verify(buf_slice(&altered), 2, &result);
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "",
+		                       "the signature of the receipt is not valid");
+		verify_result_free(&result);
+		buf_free(&made);
+		buf_free(&altered);
+	}
+}
+
+TEST_CASE(a_malformed_signature_makes_the_file_unusable)
+{
+	static const char *const changes[][3] = {
+		{"\"index\":1", "\"index\":-1", "index"},
+		{"\"size\":3", "\"size\":1025", "size"},
+		{"\"size\":3", "\"size\":0", "size"},
+		{"\"key\":\"", "\"key\":\"AAAA", "key"},
+		{"\"path\":[", "\"path\":[1,", "path"},
+		{"\"path\":[", "\"path\":[\"\",", "path"},
+		{"\"path\":[", "\"path\":[1,2,3,4,5,6,7,8,9,", "path"},
+		{"\"signature\":\"", "\"signature\":\"AAAA", "signature"},
+		{"\"seal_by\":\"", "\"seal_by\":\"x", "seal_by"},
+		{"\"receipt\":{", "\"receipt\":[],\"other\":{", "object"},
+	};
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		struct verify_result result;
+		struct buf made, altered;
+		sign(&receipts[0], LISTED, KEPT, &made);
+		alter(&made, changes[i][0], changes[i][1], &altered);
+		verify(buf_slice(&altered), 2, &result);
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "cannot be used as receipts");
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", changes[i][2]);
+		verify_result_free(&result);
+		buf_free(&made);
+		buf_free(&altered);
+	}
+	struct verify_result result;
+	BUF_AUTO struct buf unsigned_ = {.limit = 8192};
+	buf_add(&unsigned_, receipts[0].data, receipts[0].size - 1);
+	buf_add_text(&unsigned_, ",\"receipt\":null}");
+	verify(buf_slice(&unsigned_), 0, &result);
+	verify_result_free(&result);
+}
+
+TEST_CASE(broken_promises_are_found)
+{
+	const int64_t broken_us = fixture.base_us - 1000 * US_PER_SECOND;
+	struct verify_result result;
+	/* Sealed, but later than promised. */
+	verify_signed(0, NULL, NULL, LISTED, broken_us, 0, &result);
+	fixture_expect_finding(&result, VERIFY_WARNING, "", "the service sealed event 7 late");
+	verify_result_free(&result);
+	/* Not sealed by the end of the archive's segments, at event 15. */
+	verify_signed(0, "\"sequence\":7", "\"sequence\":16", LISTED, broken_us, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "the service withheld event 16");
+	assert_int_equal(result.wrong, 1);
+	verify_result_free(&result);
+	verify_signed(0, "\"sequence\":7", "\"sequence\":15", LISTED, broken_us, 1, &result);
+	assert_false(fixture_finds(&result, VERIFY_WRONG, "", "withheld"));
+	verify_result_free(&result);
+	/* Promises that are kept, absent, unsigned, or of another chain. */
+	verify_signed(0, "\"sequence\":7", "\"sequence\":16", LISTED, KEPT, 2, &result);
+	verify_result_free(&result);
+	verify_signed(0, "\"sequence\":7", "\"sequence\":16", LISTED, TIME_NONE, 2, &result);
+	verify_result_free(&result);
+	verify_signed(0, "\"sequence\":7", "\"sequence\":16", UNLISTED, broken_us, 2, &result);
+	verify_result_free(&result);
+	verify_signed(0, FIXTURE_CHANNEL, "chn_z", LISTED, broken_us, 2, &result);
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "no given archive contains event 7");
 	verify_result_free(&result);
 }
 
