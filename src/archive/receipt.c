@@ -95,7 +95,8 @@ static int read_signature(struct arena *arena, const struct json *json,
 		.index = json_take_integer(&reader, "index", 0),
 		.tree_size = json_take_integer(&reader, "size", 1),
 		.origin = json_take_text(&reader, "origin"),
-		.seal_by_us = json_take_time_or_null(&reader, "seal_by"),
+		.seal_by_us =
+			json_member(json, "seal_by") ? json_take_time_or_null(&reader, "seal_by") : TIME_NONE,
 	};
 	take_path(&reader, signature);
 	take_exactly(&reader, "key", signature->key, sizeof signature->key);

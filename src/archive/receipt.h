@@ -2,8 +2,9 @@
  *
  * A text contains one response, a JSON array of responses, or one response per line; empty lines
  * are ignored. All sealed members of a response must be present, except that an absent occurred_at
- * is null. The member "receipt" has the service's signature (ledger/receipt_statement.h); it may be
- * absent or null. Other members may change and are ignored. No I/O. */
+ * is null, as is an absent seal_by. The member "receipt" has the service's signature
+ * (ledger/receipt_statement.h); it may be absent or null. Other members may change and are ignored.
+ * No I/O. */
 #ifndef ARCHIVE_RECEIPT_H
 #define ARCHIVE_RECEIPT_H
 

@@ -22,6 +22,7 @@ struct loaded_receipt {
 	const char *path;
 	char where[32];
 	bool compared;  /* compared with an event */
+	bool differs;   /* an archive contradicts it, which is a finding */
 	bool confirmed; /* an archive contains its chain hash */
 	bool is_signed; /* the signature is valid, by the key that the receipt states */
 	char key[BASE64_SIZE(RECEIPT_PUBLIC_KEY_SIZE) + 1]; /* as in a list of signers */
@@ -64,16 +65,13 @@ static int load(const char *path, struct buf *out, struct error *error)
 }
 
 /* Verifies the signature, if there is one. */
-static int check_signature(struct run *run, struct loaded_receipt *item)
+static int check_signature(struct loaded_receipt *item)
 {
 	const struct receipt_signature *signature = item->receipt.signature;
 	if (!signature)
 		return OK;
-	int result = receipt_verify(&item->receipt, &item->is_signed);
-	if (!result && !item->is_signed)
-		verify_add(run, VERIFY_UNCHECKED, item->path, item->where, FINDING_RECEIPT_SIGNATURE);
 	base64_encode(signature->key, sizeof signature->key, item->key);
-	return result;
+	return receipt_verify(&item->receipt, &item->is_signed);
 }
 
 static int keep(struct run *run, const char *path, const struct receipt *receipts, size_t count,
@@ -94,7 +92,7 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
 			.receipt = receipts[i], .path = path, .sealed_us = TIME_NONE, .passed_us = TIME_NONE};
 		if (count > 1)
 			snprintf(item->where, sizeof item->where, "receipt %zu", i + 1);
-		result = check_signature(run, item);
+		result = check_signature(item);
 	}
 	return result;
 }
@@ -245,6 +243,7 @@ void verify_receipt_event(struct run *run, const struct input *archive,
 		run->result->checked.receipts += !found[i].compared;
 		found[i].compared = true;
 		bool any_signed = list_differences(&found[i].receipt, event, chain_hash, differences);
+		found[i].differs |= differences[0] != '\0';
 		if (any_signed && is_certified(&found[i], archive))
 			report_two_histories(run, &found[i], archive, event->sequence, differences);
 		else if (differences[0])
@@ -260,7 +259,9 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 	size_t count;
 	struct loaded_receipt *found = find(run, facts->channel_id, facts->mode, sequence, &count);
 	for (size_t i = 0; i < count; i++) {
-		if (sha256_equal(&found[i].receipt.chain_hash, chain_hash))
+		bool confirmed = sha256_equal(&found[i].receipt.chain_hash, chain_hash);
+		found[i].differs |= !confirmed;
+		if (confirmed)
 			found[i].confirmed = true;
 		else if (is_certified(&found[i], archive))
 			report_two_histories(run, &found[i], archive, sequence, "chain_hash");
@@ -337,6 +338,8 @@ void verify_receipts_conclude(struct run *run)
 	for (size_t i = 0; i < run->receipt_count; i++) {
 		const struct loaded_receipt *item = &run->receipts[i];
 		const struct event_facts *event = &item->receipt.event;
+		if (item->receipt.signature && !item->is_signed && !item->differs)
+			verify_add(run, VERIFY_UNCHECKED, item->path, item->where, FINDING_RECEIPT_SIGNATURE);
 		if (report_promise(run, item) || item->compared)
 			continue;
 		if (item->confirmed)
