@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+import receipts as signed
 from client import fresh
 from program import BINARY
 from scripted import hang_up, say, script  # noqa: F401
@@ -59,6 +60,7 @@ def test_receipts_are_kept_and_the_program_takes_them(service, channel, tmp_path
         kept = lines_of(path)
         assert [one["event_id"] for one in kept] == [first.event_id, first.event_id, file.event_id]
         assert kept[0] == json.loads(first.to_json())
+        assert all(signed.is_signed(one) for one in kept), "nothing that was signed is lost or altered"
         done = client.wait(client.certify(seq_from=1, seq_to=2), timeout=300)
         client.save(done, tmp_path / "files")
         proven = tmp_path / "proven.json"

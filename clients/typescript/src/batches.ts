@@ -1,6 +1,6 @@
 // Many declarations in one request: POST /events/batch.
 
-import type { Event } from "./client.js";
+import type { Event, RegisteredEvent } from "./client.js";
 import { DigestMismatch, refused, UnexpectedAnswer, type ApiError } from "./errors.js";
 import type { Algorithm } from "./files.js";
 import { faithful, rfc3339, type Time } from "./json.js";
@@ -66,7 +66,7 @@ export function itemOutcome(line: string, { clientRef }: Item): Registered {
   }
   const { http_status: status, ...record } = Object(given) as Record<string, unknown>;
   if ((status === 200 || status === 201) && typeof record.event_id === "string") {
-    const event = record as unknown as Event;
+    const event = record as unknown as RegisteredEvent;
     checkReference(clientRef, event);
     return { clientRef, event: receiptOf({ ...event, replayed: status === 200 }) };
   }

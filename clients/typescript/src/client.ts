@@ -24,6 +24,8 @@ export const VERSION = "0.1.0";
 
 type Schemas = components["schemas"];
 export type Event = Schemas["Event"];
+/** An answer to a registration: the event with its signed receipt. */
+export type RegisteredEvent = Schemas["RegisteredEvent"];
 export type EventWithProof = Schemas["EventWithProof"];
 export type Channel = Schemas["Channel"];
 export type AccountBalance = Schemas["AccountBalance"];
@@ -163,7 +165,7 @@ export class Client {
     if (occurredAt !== undefined) fields.occurred_at = rfc3339(occurredAt);
     const form = await Form.of(fields, file, name);
     await this.#keeper?.open();
-    const event = receiptOf(await this.#ask<Replayable<Event>>(
+    const event = receiptOf(await this.#ask<Replayable<RegisteredEvent>>(
       "POST", "/events", { body: form, signal }));
     await this.#keeper?.keep([event]);
     checkReference(clientRef, event);
@@ -471,7 +473,7 @@ export class Client {
   async #register(declaration: Declaration, signal?: AbortSignal): Promise<Receipt> {
     const { body, hash } = itemOf(declaration);
     await this.#keeper?.open();
-    const event = receiptOf(await this.#ask<Replayable<Event>>("POST", "/events", { body, signal }));
+    const event = receiptOf(await this.#ask<Replayable<RegisteredEvent>>("POST", "/events", { body, signal }));
     await this.#keeper?.keep([event]); // whatever it says
     checkReference(declaration.clientRef, event);
     checkDigest(hash, event);

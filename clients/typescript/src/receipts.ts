@@ -3,12 +3,12 @@
 import { lstat, open, readdir, rename, rm, type FileHandle } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 
-import type { Event, Replayable } from "./client.js";
+import type { RegisteredEvent, Replayable } from "./client.js";
 import { ReceiptNotKept } from "./errors.js";
 
 /** What a registration answers, with every member that came. As JSON (`JSON.stringify(receipt)`) it is
  * what `constancia verify --receipt` takes: the answer, without `replayed`. */
-export type Receipt = Replayable<Event> & { toJSON(): Event };
+export type Receipt = Replayable<RegisteredEvent> & { toJSON(): RegisteredEvent };
 
 /** A path, a `ReceiptFile`, a function, or an object with `write`. What it returns is awaited; with
  * `writeAll` it takes those of a batch at once. */
@@ -23,11 +23,11 @@ export interface ReceiptFileOptions {
   rotateBytes?: number;
 }
 
-export function receiptOf(event: Replayable<Event>): Receipt {
+export function receiptOf(event: Replayable<RegisteredEvent>): Receipt {
   return Object.defineProperty(event, "toJSON", {
-    value(this: Replayable<Event>): Event {
+    value(this: Replayable<RegisteredEvent>): RegisteredEvent {
       const { replayed: _, ...answer } = this;
-      return answer as Event;
+      return answer as RegisteredEvent;
     },
   }) as Receipt;
 }
