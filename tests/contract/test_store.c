@@ -646,6 +646,55 @@ TEST_CASE_ON(a_batch_grows_while_it_waits, struct fixture *fixture)
 	assert_int_equal(assert_clean(fixture).events, grown ? 2 : 1);
 }
 
+struct decision {
+	struct fixture *fixture;
+	size_t count; /* of calls */
+};
+
+/* The outcomes are there, and nothing is committed. */
+static void note_decision(struct registration_batch *batch)
+{
+	struct decision *decision = batch->context;
+	struct fixture *fixture = decision->fixture;
+	ARENA_AUTO struct arena arena = {.limit = 65536};
+	struct event seen;
+	decision->count++;
+	assert_int_equal(batch->count, 3);
+	assert_int_equal(batch->items[0]->event->sequence, 1);
+	assert_true(batch->items[0]->replayed);
+	assert_int_equal(batch->items[1]->result, ERR_CONFLICT);
+	const struct event *fresh = batch->items[2]->event;
+	assert_int_equal(fresh->sequence, 2);
+	assert_int_equal(store_get_event(fixture->sample.store, fixture->channel.account,
+	                                 fixture->channel.channel * 2, 2, &arena, &seen, NULL),
+	                 ERR_NOT_FOUND);
+}
+
+TEST_CASE_ON(a_batch_is_decided_before_it_is_committed, struct fixture *fixture)
+{
+	struct registration first = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
+	submit(fixture, &first, 1, NOW);
+	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
+	struct registration *list[] = {&items[0], &items[1], &items[2]};
+	struct decision decision = {.fixture = fixture};
+	struct registration_batch batch = {.items = list,
+	                                   .count = 3,
+	                                   .clock.now_us = NOW + 1,
+	                                   .decided = note_decision,
+	                                   .context = &decision};
+	items[1].declaration.hash[0] ^= 1;
+	assert_int_equal(store_register_batch(fixture->sample.store, 0, &batch, NULL), OK);
+	assert_int_equal(decision.count, 1);
+	/* One that fails before has no decision. */
+	items[2].chain = 1000;
+	items[2].channel = 500;
+	assert_int_equal(store_register_batch(fixture->sample.store, 0, &batch, NULL), ERR_CORRUPT);
+	assert_int_equal(decision.count, 1);
+	assert_int_equal(assert_clean(fixture).events, 2);
+}
+
 /* A batch that cannot be written completely leaves nothing behind. */
 TEST_CASE_ON(a_failed_batch_leaves_nothing, struct fixture *fixture)
 {
