@@ -126,6 +126,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (!result)
 		result = node_create_revocation_client(settings, node->signer, &node->revocation, error);
 	node->service.receipt_signer = node->receipt_signer;
+	log_origin(settings, node->service.log_origin);
 	if (!result)
 		result = service_open(settings, create, &node->service, error);
 	node->service_open = !result;

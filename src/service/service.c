@@ -51,7 +51,6 @@ int service_open(const struct settings *settings, bool create, struct service *r
 {
 	struct service *service = ret_service;
 	service->settings = settings;
-	log_origin(settings, service->log_origin);
 	struct payment_provider *payments = NULL;
 	struct db_options options = settings_store(settings, create);
 	service->watch = watch_make();

@@ -89,7 +89,7 @@ struct service {
 	struct store *store;
 	struct content_store *content;
 	struct signer *signer;                   /* the signing process, which holds the keys */
-	struct receipt_signer *receipt_signer;   /* set before service_open; NULL: off */
+	struct receipt_signer *receipt_signer;   /* NULL: receipts are not signed */
 	char log_origin[NOTE_NAME_MAX + 1];      /* name of the log, of log.origin */
 	struct authorities *_Atomic authorities; /* used by the sealer and for signature timestamps */
 	struct revocation_client *_Atomic revocation; /* NULL: revocation data is not fetched */
@@ -133,10 +133,9 @@ struct service {
 int service_open_payments(const struct settings *settings, struct payment_provider **ret,
                           struct error *error) MUST_CHECK;
 /* Opens store, content and payment provider, creates the installation's secrets and starts the
- * registrar. The caller passes a zeroed service. It sets
- * receipt_signer before, and signer, authorities, revocation and renderer before the service is
- * used, and continues to own them. On failure everything is closed
- * again. */
+ * registrar. The caller passes a service that is zeroed but for receipt_signer and log_origin. It
+ * sets signer, authorities, revocation and renderer before the service is used, and continues to
+ * own all of them. On failure everything is closed again. */
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
                  struct error *error) MUST_CHECK;
 /* Stops the registrar after it has processed the waiting registrations, and closes what
