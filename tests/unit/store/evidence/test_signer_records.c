@@ -1,6 +1,7 @@
 /* Which certificate signs, the state of the others, and which roots timestamps led to. */
 #include "testing.h"
 #include "sample.h"
+#include "store/evidence/public_keys.h"
 #include "store/evidence/signer_records.h"
 #include "store/evidence/timestamp_root_records.h"
 
@@ -199,6 +200,46 @@ TEST_CASE(test_the_last_root_of_timestamps_is_kept_and_is_the_last)
 	assert_int_equal(add_root("last"), OK); /* it exists */
 	assert_int_equal(store_list_timestamp_roots(sample.store, &arena, &items, &count, &error), OK);
 	assert_int_equal(count, TIMESTAMP_ROOTS_MAX);
+}
+
+static size_t list_keys(struct arena *arena, enum public_key_kind kind, struct public_key **ret)
+{
+	size_t count;
+	assert_int_equal(store_list_public_keys(sample.store, kind, arena, ret, &count, &error), OK);
+	return count;
+}
+
+TEST_CASE(test_public_keys_are_listed_once_by_kind)
+{
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	struct public_key *items;
+	assert_int_equal(store_add_public_key(sample.store, PUBLIC_KEY_RECEIPT, "one", &error), OK);
+	assert_int_equal(store_add_public_key(sample.store, PUBLIC_KEY_LOG, "one", &error), OK);
+	assert_int_equal(list_keys(&arena, PUBLIC_KEY_RECEIPT, &items), 1);
+	const int64_t used_from_us = items[0].used_from_us;
+	assert_int_equal(store_add_public_key(sample.store, PUBLIC_KEY_RECEIPT, "one", &error), OK);
+	assert_int_equal(store_add_public_key(sample.store, PUBLIC_KEY_RECEIPT, "two", &error), OK);
+	assert_int_equal(list_keys(&arena, PUBLIC_KEY_RECEIPT, &items), 2);
+	assert_string_equal(items[0].key, "one");
+	assert_int_equal(items[0].used_from_us, used_from_us);
+	assert_int_equal(items[0].used_until_us, TIME_NONE);
+	assert_string_equal(items[1].key, "two");
+	assert_true(items[1].used_from_us >= used_from_us);
+	assert_int_equal(list_keys(&arena, PUBLIC_KEY_LOG, &items), 1);
+}
+
+TEST_CASE(test_the_last_public_key_is_the_last)
+{
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	struct public_key *items;
+	fill("public_keys (kind, key, used_from)", "'receipt', n, 1", PUBLIC_KEYS_MAX);
+	assert_int_equal(store_add_public_key(sample.store, PUBLIC_KEY_RECEIPT, "last", &error), OK);
+	assert_int_equal(store_add_public_key(sample.store, PUBLIC_KEY_RECEIPT, "beyond", &error),
+	                 ERR_FULL);
+	assert_non_null(strstr(error.cause, "1000"));
+	assert_int_equal(store_add_public_key(sample.store, PUBLIC_KEY_RECEIPT, "last", &error), OK);
+	assert_int_equal(store_add_public_key(sample.store, PUBLIC_KEY_LOG, "log", &error), OK);
+	assert_int_equal(list_keys(&arena, PUBLIC_KEY_RECEIPT, &items), PUBLIC_KEYS_MAX);
 }
 
 TEST_MAIN_EACH(set_up, sample_tear_down)
