@@ -8,6 +8,9 @@
 #include "testing.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "ledger/receipt_statement.h"
+#include "scratch.h"
+#include "seal/receipt_signer.h"
 #include "service/registrar.h"
 
 #define ITEMS_MAX 9000
@@ -69,6 +72,10 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 			item->event = &registered;
 	}
 	pthread_mutex_unlock(&seen.mutex);
+	if (result) /* the commit failed, after the decisions */
+		for (size_t i = 0; i < batch->count; i++)
+			batch->items[i]->event = &registered;
+	batch->decided(batch);
 	return result;
 }
 
@@ -589,6 +596,38 @@ TEST_CASE(whichever_is_broken_the_others_are_written)
 		assert_refused(fixture, 0, broken);
 		end(fixture);
 	}
+}
+
+/* The halves of a failed batch are signed as they were committed, and what failed has no receipt,
+ * although the signer was asked for it. */
+TEST_CASE(only_what_was_committed_has_a_receipt)
+{
+	char directory[SCRATCH_MAX];
+	struct receipt_signer *signer = NULL;
+	scratch_make(directory);
+	assert_int_equal(receipt_signer_start(directory, 0, &signer, NULL), OK);
+	struct fixture *fixture = start(false);
+	fixture->service.receipt_signer = signer;
+	break_account(3, ERR_CORRUPT);
+	submit_behind_one(fixture, 60, 6);
+	assert_refused(fixture, 0, 3);
+	size_t signed_ = 0, largest = 0;
+	for (size_t i = 0; i < fixture->count; i++) {
+		const struct registration *item = &fixture->items[i].registration;
+		assert_int_equal(item->receipt == NULL, item->account == 3);
+		if (!item->receipt)
+			continue;
+		signed_++;
+		assert_in_range(item->receipt->index, 0, item->receipt->tree_size - 1);
+		if ((size_t)item->receipt->tree_size > largest)
+			largest = (size_t)item->receipt->tree_size;
+	}
+	assert_int_equal(signed_, 51);
+	assert_in_range(largest, 10, 30); /* of a half */
+	assert_int_equal(fixture->service.counters.receipts_unsigned, 0);
+	end(fixture);
+	receipt_signer_stop(signer);
+	scratch_remove(directory);
 }
 
 /* ---- assertions ---- */
