@@ -237,7 +237,6 @@ static void check_numbers(const struct check *check)
 	    strcmp(settings->evidence_digest, "sha-512") != 0)
 		fault(check, "evidence.digest", "must be sha-256 or sha-512");
 	check_duration(check, "seal.interval", settings->seal_interval, 50000, "50ms");
-	check_duration(check, "seal.promise", settings->seal_promise, 1000000, "1s");
 	check_duration(check, "seal.clock_bound", settings->seal_clock_bound, 100000, "100ms");
 	check_duration(check, "certification.link_lifetime", settings->certification_link_lifetime,
 	               1000000, "1s");
@@ -247,6 +246,11 @@ static void check_numbers(const struct check *check)
 	check_duration(check, "webhook.keep", settings->webhook_keep, 1000000, "1s");
 	check_duration(check, "certification.give_up_after", settings->certification_give_up_after,
 	               1000000, "1s");
+}
+
+static void check_receipts(const struct check *check)
+{
+	check_duration(check, "seal.promise", check->settings->seal_promise, 1000000, "1s");
 }
 
 /* ---- payments and mail ---- */
@@ -298,6 +302,7 @@ void config_check(const struct settings *settings, bool serving, setting_report 
 	check_stores(&check);
 	check_content(&check);
 	check_numbers(&check);
+	check_receipts(&check);
 	check_authorities(&check);
 	check_signer(&check, serving);
 	check_networks(&check, "webhook.allow_networks", settings->webhook_allow_networks);

@@ -92,6 +92,28 @@ static int check_environment(const struct settings *settings, bool create, struc
 	return first.code;
 }
 
+static int start_signers(struct node *node, struct error *error)
+{
+	int result = node_start_signer(node->settings, &node->signer, error);
+	if (!result)
+		result = node_start_receipt_signer(node->settings, &node->receipt_signer, error);
+	log_start(); /* after the forks: the children have no such threads */
+	return result;
+}
+
+static void equip(struct node *node)
+{
+	struct service *service = &node->service;
+	service->signer = node->signer;
+	service->renderer = &node->renderer;
+	service->authorities = node->authorities;
+	service->revocation = node->revocation;
+	node->admin = (struct admin){.settings = node->settings,
+	                             .store = service->store,
+	                             .content = service->content,
+	                             .service = service};
+}
+
 int node_open(const struct settings *settings, bool create, struct node **ret_node,
               bool *ret_keys_tried, struct error *error)
 {
@@ -112,10 +134,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (!result) {
 		if (ret_keys_tried)
 			*ret_keys_tried = true;
-		result = node_start_signer(node->settings, &node->signer, error);
-		if (!result)
-			result = node_start_receipt_signer(node->settings, &node->receipt_signer, error);
-		log_start(); /* after the forks: the children have no such threads */
+		result = start_signers(node, error);
 	}
 	if (!result)
 		node->supervision = supervision_start();
@@ -132,19 +151,10 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	node->service_open = !result;
 	if (!result)
 		result = links_open(&node->service, error);
-	if (result) {
-		node_close(node);
-		return result;
+	if (!result) {
+		equip(node);
+		result = signers_join(&node->service, error);
 	}
-	node->service.signer = node->signer;
-	node->service.renderer = &node->renderer;
-	node->service.authorities = node->authorities;
-	node->service.revocation = node->revocation;
-	node->admin = (struct admin){.settings = settings,
-	                             .store = node->service.store,
-	                             .content = node->service.content,
-	                             .service = &node->service};
-	result = signers_join(&node->service, error);
 	if (result) {
 		node_close(node);
 		return result;

@@ -58,6 +58,13 @@ static bool make_leaf(struct batch_receipts *receipts, const struct event *event
 	return true;
 }
 
+/* An event may just have missed a round, and the next one may wait for an authority. */
+static int64_t promise_us(const struct settings *settings)
+{
+	int64_t least_us = 2 * settings->seal_interval;
+	return settings->seal_promise > least_us ? settings->seal_promise : least_us;
+}
+
 void batch_receipts_begin(struct batch_receipts *receipts, const struct registration_batch *batch)
 {
 	struct receipt_signer *signer = receipts->service->receipt_signer;
@@ -66,7 +73,7 @@ void batch_receipts_begin(struct batch_receipts *receipts, const struct registra
 	if (!signer)
 		return;
 	assert(batch->count <= BATCH_TREE_LEAVES_MAX);
-	receipts->promise_us = receipts->service->settings->seal_promise;
+	receipts->promise_us = promise_us(receipts->service->settings);
 	for (size_t i = 0; i < batch->count; i++) {
 		const struct registration *item = batch->items[i];
 		if (!has_receipt(item))

@@ -178,6 +178,15 @@ TEST_CASE(a_retried_batch_is_signed_as_it_was_committed)
 	assert_receipt(&items[2], 1, 2);
 }
 
+TEST_CASE(a_promise_is_no_shorter_than_two_rounds)
+{
+	struct registration_batch batch = batch_of(1);
+	settings.seal_interval = PROMISE_US;
+	batch_receipts_begin(&receipts, &batch);
+	batch_receipts_end(&receipts, &batch);
+	assert_int_equal(items[0].receipt->seal_by_us, RECEIVED_US + 2 * PROMISE_US);
+}
+
 TEST_CASE(a_batch_of_refusals_asks_for_nothing)
 {
 	struct registration_batch batch = batch_of(2);
