@@ -216,11 +216,11 @@ def check_keys(listed, kinds, where):
     """Section 15: the keys that sign without certificates."""
     require(not kinds or any(listed[kind] for kind in kinds), where, "no keys")
     for kind in kinds:
-        require(len(listed[kind]) <= 1000 and len({item["key"] for item in listed[kind]}) == len(listed[kind]), where, kind)
+        require(len({item["key"] for item in listed[kind]}) == len(listed[kind]) <= 1000, where, kind)
         for item in listed[kind]:
             require(set(item) == {"key", "used_from", "used_until"}, where, "members of a key")
-            require(TIME.fullmatch(item["used_from"]) and (item["used_until"] is None
-                                                           or TIME.fullmatch(item["used_until"])), where, "times of a key")
+            require(all(time is None or TIME.fullmatch(time) for time in (item["used_from"], item["used_until"])),
+                    where, "times of a key")
             bytes_of_it = base64.b64decode(item["key"].split("+", 2)[2] if kind == "log_keys" else item["key"],
                                            validate=True)
             require(len(bytes_of_it) == (33 if kind == "log_keys" else 32), where, "key")

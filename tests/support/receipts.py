@@ -16,8 +16,8 @@ PREFIX = b"constancia-receipt/1\n"
 def statement(event):
     """The bytes that the leaf of a response to a registration is made of."""
     receipt = event["receipt"]
-    members = {name: event[name] for name in ("chain_hash", "channel_id", "hash", "hash_alg", "received_at", "sequence")}
-    members |= {"chain": event["mode"], "origin": receipt["origin"], "seal_by": receipt["seal_by"],
+    kept = ("chain_hash", "channel_id", "hash", "hash_alg", "received_at", "sequence")
+    members = {name: event[name] for name in kept} | {"chain": event["mode"], "origin": receipt["origin"], "seal_by": receipt["seal_by"],
                 "v": "constancia-receipt/1"}
     return json.dumps(members, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 

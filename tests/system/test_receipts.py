@@ -59,8 +59,8 @@ def test_a_registration_and_its_replay_are_signed(signing, own):
     assert_signed(signing, again)
     assert without_receipt(again) == without_receipt(event)
     assert receipts.statement(again) == receipts.statement(event)
-    for name, value in (("chain_hash", "0" * 64), ("sequence", 2), ("mode", "test"), ("received_at", "2026-01-01T00:00:00.000000Z"),
-                        ("hash", "1" * 64), ("channel_id", own.id + "0")):
+    for name, value in (("chain_hash", "0" * 64), ("sequence", 2), ("mode", "test"), ("hash", "1" * 64),
+                        ("received_at", "2026-01-01T00:00:00.000000Z"), ("channel_id", own.id + "0")):
         assert not receipts.is_signed({**event, name: value}), name
     for name, value in (("origin", "other.example/log"), ("seal_by", None)):
         assert not receipts.is_signed({**event, "receipt": {**event["receipt"], name: value}}), name
