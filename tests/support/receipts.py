@@ -17,8 +17,8 @@ def statement(event):
     """The bytes that the leaf of a response to a registration is made of."""
     receipt = event["receipt"]
     kept = ("chain_hash", "channel_id", "hash", "hash_alg", "received_at", "sequence")
-    members = {name: event[name] for name in kept} | {"chain": event["mode"], "origin": receipt["origin"], "seal_by": receipt["seal_by"],
-                "v": "constancia-receipt/1"}
+    members = {name: event[name] for name in kept} | {name: receipt[name] for name in ("origin", "seal_by")}
+    members |= {"chain": event["mode"], "v": "constancia-receipt/1"}
     return json.dumps(members, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
