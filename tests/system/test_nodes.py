@@ -4,6 +4,7 @@ import collections
 
 import pytest
 
+import receipts
 from client import eventually, fresh
 from console import Visitor, invited, signed_in
 from fleet import Fleet, at_once, gapless, register_everywhere
@@ -36,7 +37,7 @@ def test_what_one_node_registers_the_other_serves(fleet):
         assert other.event(event["event_id"])["chain_hash"] == event["chain_hash"]
         again = other.register({"n": n}, f"e{n}").expect(200)
         assert again.headers["Idempotent-Replayed"] == "true"
-        assert {**again.json, "timestamp": None} == {**event, "timestamp": None}
+        assert {**again.json, "timestamp": None, "receipt": None} == {**event, "timestamp": None, "receipt": None}
         other.register({"n": -1}, f"e{n}").expect(409, "client_ref_conflict")
         assert other.content(event["event_id"]).body == b'{"n":%d}' % n
     file = here.register_file(b"bytes" * 10000, "file").expect(201).json
@@ -45,6 +46,20 @@ def test_what_one_node_registers_the_other_serves(fleet):
              for client, limit in ((here, 3), (there, 500))]
     assert lists[0] == lists[1] and len(lists[0]) == 11
     gapless(here.walk("/v1/events", 500))
+
+
+def test_each_node_signs_receipts_with_a_listed_key(fleet):
+    channel = fleet.new_channel()
+    signed = [client.register({"n": n}, f"e{n}").expect(201).json
+              for n, client in enumerate(fleet.clients(channel.live_key["key"]))]
+    keys = [event["receipt"]["key"] for event in signed]
+    assert all(map(receipts.is_signed, signed))
+    here, there = fleet.clients(channel.live_key["key"])
+    again = there.register({"n": 0}, "e0").expect(200).json
+    assert receipts.is_signed(again) and again["receipt"]["key"] == keys[1], "a replay is signed where it is answered"
+    for client in here, there:
+        listed = {item["key"] for item in client.get("/v1/signers").expect(200).json["receipt_keys"]}
+        assert set(keys) <= listed
 
 
 def test_administration_at_one_node_is_in_force_at_the_other(fleet):

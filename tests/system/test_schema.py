@@ -158,7 +158,7 @@ def test_what_has_an_account_and_is_no_list_for_all_is_distributed(postgresql, d
     global_ones = {table for table, how in distributed.items() if how == "undistributed"}
     assert global_ones == {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round",
                            "round_tokens", "leases", "certification_numbers",
-                           "rollbacks", "signers", "signer_lists", "link_secrets",
+                           "rollbacks", "signers", "signer_lists", "public_keys", "link_secrets", "log_tiles", "log_checkpoints",
                            "validation_objects", "token_validation", "archive_timestamps",
                            "archive_timestamp_blocks", "tokens_at_rest", "timestamp_roots",
                            "users", "memberships", "sign_in_links", "sessions", "passkeys",
