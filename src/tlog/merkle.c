@@ -72,11 +72,13 @@ bool merkle_is_included(const struct sha256 *leaf, uint64_t index, uint64_t size
 	return merkle_root_of_path(leaf, index, size, path, &found) && sha256_equal(&found, root);
 }
 
-/* Both sizes differ and are above 0. */
-static bool leads_to_both(uint64_t old_size, const struct sha256 *old_root, uint64_t size,
-                          const struct sha256 *root, const struct sha256 *hashes, size_t count)
+bool merkle_consistency_roots(uint64_t old_size, uint64_t size, const struct sha256 *hashes,
+                              size_t count, struct sha256 *ret_old_root, struct sha256 *ret_root)
 {
+	assert(old_size > 0 && old_size < size && size <= MERKLE_SIZE_MAX);
 	uint64_t node = old_size - 1, last = size - 1;
+	if (count == 0)
+		return false;
 	for (; is_odd(node); node >>= 1)
 		last >>= 1;
 	struct sha256 old_hash = hashes[0], hash = hashes[0];
@@ -94,7 +96,9 @@ static bool leads_to_both(uint64_t old_size, const struct sha256 *old_root, uint
 		node >>= 1;
 		last >>= 1;
 	}
-	return last == 0 && sha256_equal(&old_hash, old_root) && sha256_equal(&hash, root);
+	*ret_old_root = old_hash;
+	*ret_root = hash;
+	return last == 0;
 }
 
 bool merkle_is_consistent(uint64_t old_size, const struct sha256 *old_root, uint64_t size,
@@ -115,7 +119,10 @@ bool merkle_is_consistent(uint64_t old_size, const struct sha256 *old_root, uint
 	struct sha256 hashes[MERKLE_PATH_MAX + 1];
 	hashes[0] = *old_root;
 	memcpy(hashes + is_node, path->hashes, path->count * sizeof *hashes);
-	return leads_to_both(old_size, old_root, size, root, hashes, path->count + is_node);
+	struct sha256 old_found, found;
+	return merkle_consistency_roots(old_size, size, hashes, path->count + is_node, &old_found,
+	                                &found) &&
+	       sha256_equal(&old_found, old_root) && sha256_equal(&found, root);
 }
 
 /* ---- proofs ---- */

@@ -36,6 +36,14 @@ bool merkle_is_included(const struct sha256 *leaf, uint64_t index, uint64_t size
 bool merkle_is_consistent(uint64_t old_size, const struct sha256 *old_root, uint64_t size,
                           const struct sha256 *root, const struct merkle_path *path) MUST_CHECK;
 
+/* Computes the two roots to which the hashes of a consistency proof lead, 0 < old_size < size.
+ * Unlike a path, the hashes begin with the root of the last complete subtree of the old tree also
+ * if that is the whole old tree. So a proof can show that a tree does not begin with another one.
+ * Returns false if their number is wrong. */
+bool merkle_consistency_roots(uint64_t old_size, uint64_t size, const struct sha256 *hashes,
+                              size_t count, struct sha256 *ret_old_root, struct sha256 *ret_root)
+	MUST_CHECK;
+
 /* Reads nodes of a tree. Level 0 has the leaves; node `index` of level n is the root of the 2^n
  * leaves from index * 2^n, all of which are in the tree. Returns 0 or the error. */
 struct merkle_source {

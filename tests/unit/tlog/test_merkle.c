@@ -160,4 +160,28 @@ TEST_CASE(test_forks_are_refused)
 	}
 }
 
+/* The hashes of a proof show what both trees are, whatever the old root was said to be. */
+TEST_CASE(test_roots_of_a_consistency_proof)
+{
+	uint64_t size = 67;
+	const struct merkle_source source = {read_node, &size};
+	const struct sha256 root = root_of(0, size);
+	for (uint64_t old_size = 1; old_size < size; old_size++) {
+		struct sha256 hashes[MERKLE_PATH_MAX + 1], old_found, found;
+		struct merkle_path path;
+		const struct sha256 old_root = root_of(0, old_size);
+		bool is_node = (old_size & (old_size - 1)) == 0;
+		assert_int_equal(merkle_prove_consistency(&source, old_size, size, &path, NULL), OK);
+		hashes[0] = old_root;
+		memcpy(hashes + is_node, path.hashes, path.count * sizeof *hashes);
+		size_t count = path.count + is_node;
+		assert_true(merkle_consistency_roots(old_size, size, hashes, count, &old_found, &found));
+		assert_true(sha256_equal(&old_found, &old_root) && sha256_equal(&found, &root));
+		assert_false(merkle_consistency_roots(old_size, size, hashes, 0, &old_found, &found));
+		hashes[count] = old_root;
+		assert_false(
+			merkle_consistency_roots(old_size, size, hashes, count + 1, &old_found, &found));
+	}
+}
+
 TEST_MAIN(setup, NULL)
