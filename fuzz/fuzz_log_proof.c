@@ -1,0 +1,36 @@
+/* Proofs against a log. What was read is written so that it is read again; a proof is checked with
+ * the key of the corpus. */
+#include "fuzz.h"
+#include "monitor/log_proof.h"
+
+#define KEY "log.example/segments+311f3c36+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ARENA_AUTO struct arena arena = {.limit = (size_t)64 << 20};
+	BUF_AUTO struct buf again = {.limit = (size_t)16 << 20};
+	struct slice text = slice_make((const char *)data, size);
+	struct log_proof proof, repeated;
+	struct log_proof_verdict verdict;
+	struct error error = {0};
+	struct note_key key;
+	struct policy policy;
+	require(!note_key_parse(slice_of(KEY), &key, &error), "the key is valid");
+	require(!policy_make(&arena, &key, 1, NULL, 0, 0, &policy, &error), "the policy is valid");
+	if (log_proof_read(&arena, text, &proof, &error)) {
+		require(error.cause[0], "a rejected document has a cause");
+		return 0;
+	}
+	log_proof_write(&proof, &again);
+	require(!buf_check(&again) && !log_proof_read(&arena, buf_slice(&again), &repeated, &error),
+	        "what was read is written so that it is read again");
+	require(repeated.kind == proof.kind && repeated.path_count == proof.path_count,
+	        "and it is the same");
+	if (log_proof_check(&arena, &proof, &policy, NULL, &verdict, &error)) {
+		require(error.cause[0], "a proof that shows nothing has a cause");
+		return 0;
+	}
+	require(verdict.what[0] && verdict.is_shown == !verdict.missing[0],
+	        "a verdict says what is shown");
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* The chains of a watcher: their tags, and the receipts of their events. One thread at a time. */
+#ifndef MONITOR_OWNED_CHAINS_H
+#define MONITOR_OWNED_CHAINS_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "tlog/entry.h"
+
+#define OWNED_CHAINS_MAX 1000
+#define OWNED_RECEIPTS_MAX ((size_t)1 << 20)
+#define OWNED_CHANNEL_SIZE 40 /* with the NUL */
+
+struct owned_receipt {
+	int64_t sequence;
+	struct sha256 chain_hash;
+	int64_t seal_by_us; /* promised; TIME_NONE: the receipt promises nothing */
+};
+
+struct owned_chain {
+	char channel_id[OWNED_CHANNEL_SIZE];
+	struct sha256 tag;
+	struct slice genesis; /* the document, in the arena; size 0: only the tag is known */
+	struct owned_receipt *receipts;
+	size_t receipt_count;
+};
+
+struct owned_chains {
+	struct arena *arena; /* the caller's; has the genesis documents */
+	struct owned_chain chains[OWNED_CHAINS_MAX];
+	size_t count;
+	size_t receipt_count;
+	uint64_t test_receipts; /* ignored: the log has live chains only */
+};
+
+/* Adds the live chain of a genesis document, or that of a channel by its tag. ERR_INVALID_EVIDENCE
+ * with the cause: also for a second chain of the channel. ERR_NO_MEMORY. */
+int owned_add_genesis(struct owned_chains *owned, struct slice document, struct error *error)
+	MUST_CHECK;
+int owned_add_tag(struct owned_chains *owned, const char *channel_id, const struct sha256 *tag,
+                  struct error *error) MUST_CHECK;
+
+/* Adds a receipt, the answer to a registration. ERR_INVALID_EVIDENCE with the cause: it is none, or
+ * of a channel that is not known here. ERR_TOO_LARGE: above OWNED_RECEIPTS_MAX. ERR_NO_MEMORY. */
+int owned_add_receipt(struct owned_chains *owned, struct slice text, struct error *error)
+	MUST_CHECK;
+/* Reads what the table keeps of a receipt. *ret_is_test: it is of a test chain. */
+int owned_read_receipt(struct arena *arena, struct slice text,
+                       char ret_channel_id[OWNED_CHANNEL_SIZE], struct owned_receipt *ret,
+                       bool *ret_is_test, struct error *error) MUST_CHECK;
+/* Sorts the receipts of each chain by sequence and removes repeated ones; call it after the last
+ * one was added. */
+void owned_sort_receipts(struct owned_chains *owned);
+void owned_clear_receipts(struct owned_chains *owned);
+
+/* Returns the chain with that tag; NULL: it is another owner's. */
+struct owned_chain *owned_find(struct owned_chains *owned, const struct sha256 *tag);
+/* Returns the index of the chain's first receipt with at least that sequence. */
+size_t owned_first_receipt(const struct owned_chain *chain, int64_t sequence);
+
+#endif
