@@ -32,7 +32,7 @@ MAY_INCLUDE = {
     "console": {"base", "net", "ledger", "store", "service", "evidence", "issue", "admin"},
     "http": {"base", "net", "tlog", "store", "payment", "service", "evidence", "issue", "admin", "console"},
     "cli": {"base", "net", "ledger", "tlog", "store", "content", "seal", "payment", "archive", "report", "tools",
-            "trustlist", "verify", "witness", "service", "evidence", "issue", "admin", "jobs", "http"},
+            "monitor", "trustlist", "verify", "witness", "service", "evidence", "issue", "admin", "jobs", "http"},
 }
 # A folder's other headers are its own.
 PUBLIC = {
@@ -67,7 +67,7 @@ PUBLIC = {
                 "zip_shape.h"},
     "report": {"pdf_check.h", "pdf_sign.h", "renderer.h", "report.h"},
     "tools": {"api.h", "fault_proxy.h", "json_items.h", "notice_feed.h", "receipt_file.h", "remote_certification.h", "remote_registration.h"},
-    "monitor": set(),
+    "monitor": {"log_audit.h", "log_proof.h", "log_watch.h"},
     "trustlist": {"trusted_list.h"},
     "verify": {"extract.h", "verifier.h", "verify.h"},
     "service": {"authority_failures.h", "clock_start.h", "event_body.h", "history.h", "interface.h", "keys.h",

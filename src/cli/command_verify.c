@@ -109,7 +109,9 @@ static int read_policy(const struct command_line *line, struct verification *ver
 {
 	bool given;
 	arena_init(&verification->arena, POLICY_MEMORY_MAX);
-	int result = log_policy_read(line, &verification->arena, &verification->policy, &given, error);
+	const struct log_policy_names names = {"log-key", "log-policy"};
+	int result =
+		log_policy_read(line, &names, &verification->arena, &verification->policy, &given, error);
 	if (!result && given)
 		verification->options.log_policy = &verification->policy;
 	return result;

@@ -38,7 +38,8 @@ static int read_quorum(const struct command_line *line, size_t witnesses, size_t
 	return OK;
 }
 
-static int read_file(const char *path, struct arena *arena, struct policy *ret, struct error *error)
+static int read_file(const char *path, const char *option, struct arena *arena, struct policy *ret,
+                     struct error *error)
 {
 	BUF_AUTO struct buf text;
 	struct error detail = {0};
@@ -48,17 +49,17 @@ static int read_file(const char *path, struct arena *arena, struct policy *ret, 
 		return result;
 	result = policy_parse(arena, buf_slice(&text), ret, &detail);
 	return result == ERR_INVALID_EVIDENCE
-	           ? error_cause(error, ERR_USAGE, "--log-policy: %s: %s", path, detail.cause)
+	           ? error_cause(error, ERR_USAGE, "--%s: %s: %s", option, path, detail.cause)
 	           : result;
 }
 
-int log_policy_read(const struct command_line *line, struct arena *arena, struct policy *ret,
-                    bool *ret_given, struct error *error)
+int log_policy_read(const struct command_line *line, const struct log_policy_names *names,
+                    struct arena *arena, struct policy *ret, bool *ret_given, struct error *error)
 {
 	struct note_key logs[COMMAND_OPTIONS_MAX], witnesses[COMMAND_OPTIONS_MAX];
-	const char *path = command_option(line, "log-policy");
+	const char *path = command_option(line, names->policy);
 	size_t log_count, witness_count, quorum;
-	int result = read_keys(line, "log-key", NOTE_ED25519, logs, &log_count, error);
+	int result = read_keys(line, names->key, NOTE_ED25519, logs, &log_count, error);
 	if (!result)
 		result = read_keys(line, "witness", NOTE_COSIGNATURE, witnesses, &witness_count, error);
 	if (!result)
@@ -68,13 +69,13 @@ int log_policy_read(const struct command_line *line, struct arena *arena, struct
 	bool named = log_count > 0 || witness_count > 0 || command_option(line, "quorum");
 	*ret_given = named || path;
 	if (named && path)
-		return error_cause(error, ERR_USAGE,
-		                   "--log-policy replaces --log-key, --witness and --quorum");
+		return error_cause(error, ERR_USAGE, "--%s replaces --%s, --witness and --quorum",
+		                   names->policy, names->key);
 	if (named && log_count == 0)
-		return error_cause(error, ERR_USAGE,
-		                   "--witness and --quorum need the key of the log: --log-key");
+		return error_cause(error, ERR_USAGE, "--witness and --quorum need the key of the log: --%s",
+		                   names->key);
 	if (path)
-		return read_file(path, arena, ret, error);
+		return read_file(path, names->policy, arena, ret, error);
 	struct error detail = {0};
 	result =
 		named ? policy_make(arena, logs, log_count, witnesses, witness_count, quorum, ret, &detail)

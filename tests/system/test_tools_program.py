@@ -13,8 +13,8 @@ from tools import SMALL
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.skipif(not SMALL.exists(), reason="the build has no program of the tools")]
 
-COMMANDS = {"verify", "proof", "bundle", "register", "certify", "events tail", "listen", "trigger", "chaos", "completion",
-            "version"}
+COMMANDS = {"verify", "proof", "bundle", "register", "certify", "events tail", "listen", "log audit",
+            "log watch", "log check-proof", "trigger", "chaos", "completion", "version"}
 
 
 def small(*words):

@@ -1,0 +1,557 @@
+/* The commands `log audit`, `log watch` and `log check-proof`, which read a transparency log of
+ * segments as anybody can. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/durable.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/api_access.h"
+#include "cli/log_policy.h"
+#include "monitor/log_audit.h"
+#include "monitor/log_proof.h"
+#include "monitor/log_watch.h"
+#include "tools/receipt_file.h"
+
+#define MEMORY_MAX ((size_t)64 << 20)
+#define GENESIS_MAX 32768
+#define INTERVAL_DEFAULT_US (60 * US_PER_SECOND)
+#define INTERVAL_MAX_US (24 * 3600 * US_PER_SECOND)
+#define TAG_DIGITS (2 * SHA256_SIZE)
+#define LATER_SUFFIX ".latest" /* of the file of proofs where the first ones exist */
+
+#define PLACE_OPTIONS                                                                              \
+	{"url", "URL", "address of the log: of the directory that has its file checkpoint"},           \
+		{"dir", "DIR", "directory with the files of the log, instead of --url"},                   \
+	{                                                                                              \
+		"tls-roots", "FILE", "trusted PEM certificates for https; by default the system's"         \
+	}
+
+const struct option log_audit_options[] = {PLACE_OPTIONS, LOG_OPTIONS, {0}};
+
+const struct option log_check_proof_options[] = {PLACE_OPTIONS, LOG_OPTIONS, {0}};
+
+const struct option log_watch_options[] = {
+	PLACE_OPTIONS,
+	LOG_OPTIONS,
+	{"state", "FILE", "file that keeps the last checkpoint; made by the first run (required)"},
+	{"receipts", "FILE...", "receipts of one's own events, one in each line; may be repeated"},
+	{"genesis", "FILE...", "genesis.json of a channel, of any archive of it; may be repeated"},
+	{"tag", "CHANNEL_ID=TAG...", "a channel and its log_tag, instead of --genesis"},
+	{"proof", "FILE", "file for proofs of what is wrong; by default that of --state with .proof"},
+	{"once", NULL, "check once, and do not follow the log"},
+	{"interval", "DURATION", "time between two checks; by default 60s"},
+	{0},
+};
+
+/* What all three commands need. */
+struct log_access {
+	const struct command_line *line;
+	struct arena arena;
+	struct policy policy;
+	bool has_policy;
+	struct log_source source;
+	bool has_source;
+	bool shows_progress, shown;
+};
+
+static void access_cleanup(struct log_access *access)
+{
+	log_source_close(&access->source);
+	arena_free(&access->arena);
+}
+
+/* Exit codes as for verify: 1: something is false; 2: the command could not check it. */
+static int fail(struct log_access *access, struct error *error, int result)
+{
+	command_hide_progress(access->shown);
+	access->shown = false;
+	error_keep(error, result);
+	(void)command_fail(access->line, error);
+	return result == ERR_INVALID_EVIDENCE ? 1 : 2;
+}
+
+static int open_access(struct log_access *access, const struct command_line *line, bool needs_place,
+                       struct error *error)
+{
+	static const struct log_policy_names names = {"key", "policy"};
+	const struct log_place place = {.url = command_option(line, "url"),
+	                                .directory = command_option(line, "dir"),
+	                                .tls_roots = command_option(line, "tls-roots")};
+	access->line = line;
+	access->shows_progress = !line->json && isatty(STDERR_FILENO);
+	arena_init(&access->arena, MEMORY_MAX);
+	if (place.url && place.directory)
+		return error_cause(error, ERR_USAGE, "--url and --dir exclude each other");
+	access->has_source = place.url || place.directory;
+	if (needs_place && !access->has_source)
+		return error_cause(error, ERR_USAGE, "--url URL or --dir DIR is missing. See --help");
+	int result =
+		log_policy_read(line, &names, &access->arena, &access->policy, &access->has_policy, error);
+	if (!result && access->has_source)
+		result = log_source_open(&access->source, &place, error);
+	return result;
+}
+
+static log_progress *progress_of(const struct log_access *access)
+{
+	return access->shows_progress ? command_show_progress : NULL;
+}
+
+static void print_document(struct buf *text)
+{
+	if (!buf_check(text))
+		printf("%s\n", text->data);
+	(void)fflush(stdout);
+}
+
+/* ---- checkpoints ---- */
+
+static void write_head(struct json_writer *writer, const struct log_head *head)
+{
+	json_begin_object(writer, "checkpoint");
+	json_text(writer, "missing_witnesses", head->missing);
+	json_text(writer, "origin", head->checkpoint.origin);
+	json_boolean(writer, "quorum", head->has_quorum);
+	json_hex(writer, "root", head->checkpoint.root.bytes, SHA256_SIZE);
+	json_boolean(writer, "signed", head->is_signed);
+	json_integer(writer, "size", (int64_t)head->checkpoint.size);
+	json_time(writer, "witnessed_at", head->witnessed_us);
+	json_end_object(writer);
+}
+
+/* Prints what is not established about a checkpoint. */
+static void print_unestablished(const struct log_access *access, const struct log_head *head)
+{
+	if (!access->has_policy)
+		printf("not established: no key is given, so the signature was not checked (--key)\n");
+	else if (!head->is_signed)
+		printf("not established: the checkpoint is not signed by the given key of %s\n",
+		       head->checkpoint.origin);
+	else if (!head->has_quorum)
+		printf("not established: too few witnesses cosigned; missing: %s\n", head->missing);
+}
+
+static bool is_established(const struct log_access *access, const struct log_head *head)
+{
+	return access->has_policy && head->is_signed && head->has_quorum;
+}
+
+/* ---- log audit ---- */
+
+static void print_audit_json(const struct audit_result *found)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, (size_t)1 << 20);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_integer(&writer, "begun_later", (int64_t)found->begun_later);
+	json_integer(&writer, "chains", (int64_t)found->chains);
+	write_head(&writer, &found->head);
+	json_integer(&writer, "finding_count", (int64_t)found->finding_count);
+	json_begin_array(&writer, "findings");
+	for (size_t i = 0; i < found->finding_count && i < AUDIT_FINDINGS_MAX; i++) {
+		const struct audit_finding *finding = &found->findings[i];
+		json_begin_object(&writer, NULL);
+		json_integer(&writer, "covered_from", finding->covered_from);
+		json_integer(&writer, "covered_to", finding->covered_to);
+		json_integer(&writer, "first_sequence", finding->first_sequence);
+		json_integer(&writer, "index", (int64_t)finding->index);
+		json_text(&writer, "kind", finding->is_overlap ? "overlap" : "gap");
+		json_integer(&writer, "last_sequence", finding->last_sequence);
+		json_hex(&writer, "tag", finding->tag.bytes, SHA256_SIZE);
+		json_end_object(&writer);
+	}
+	json_end_array(&writer);
+	json_integer(&writer, "tiles", (int64_t)found->tiles);
+	json_end_object(&writer);
+	print_document(&text);
+}
+
+static void print_audit_finding(const struct audit_finding *finding)
+{
+	char tag[TAG_DIGITS + 1];
+	hex_encode(finding->tag.bytes, SHA256_SIZE, tag);
+	printf("wrong: entry %" PRIu64 " has the events %" PRId64 " to %" PRId64
+	       " of chain %s, %s %" PRId64 " to %" PRId64 "\n",
+	       finding->index, finding->first_sequence, finding->last_sequence, tag,
+	       finding->is_overlap ? "and entries before it cover" : "which do not follow",
+	       finding->covered_from, finding->covered_to);
+}
+
+static void print_audit(const struct log_access *access, const struct audit_result *found)
+{
+	const struct log_head *head = &found->head;
+	printf("log            %s\n", head->checkpoint.origin);
+	printf("entries        %" PRIu64 ", which lead to the root of the checkpoint\n",
+	       head->checkpoint.size);
+	printf("tiles          %" PRIu64 ", as the entries make them\n", found->tiles);
+	printf("chains         %" PRIu64 "\n", found->chains);
+	if (found->begun_later > 0)
+		printf("older chains   %" PRIu64 ", whose first segments are older than the log\n",
+		       found->begun_later);
+	for (size_t i = 0; i < found->finding_count && i < AUDIT_FINDINGS_MAX; i++)
+		print_audit_finding(&found->findings[i]);
+	if (found->finding_count > AUDIT_FINDINGS_MAX)
+		printf("wrong: %" PRIu64 " entries more\n", found->finding_count - AUDIT_FINDINGS_MAX);
+	print_unestablished(access, head);
+}
+
+int command_log_audit(const struct command_line *line)
+{
+	__attribute__((cleanup(access_cleanup))) struct log_access access = {0};
+	struct error error = {0};
+	int result = open_access(&access, line, true, &error);
+	if (result)
+		return fail(&access, &error, result);
+	const struct audit_options options = {.policy = access.has_policy ? &access.policy : NULL,
+	                                      .progress = progress_of(&access),
+	                                      .progress_context = &access.shown};
+	struct audit_result *found = arena_alloc(&access.arena, sizeof *found);
+	result =
+		found ? log_audit(&access.source, &options, &access.arena, found, &error) : ERR_NO_MEMORY;
+	if (result)
+		return fail(&access, &error, result);
+	command_hide_progress(access.shown);
+	if (line->json)
+		print_audit_json(found);
+	else
+		print_audit(&access, found);
+	if (found->finding_count > 0)
+		return 1;
+	return is_established(&access, &found->head) ? 0 : 2;
+}
+
+/* ---- log watch ---- */
+
+struct watching {
+	struct log_access access;
+	struct owned_chains owned;
+	struct watch_options options;
+	const char *receipts[COMMAND_OPTIONS_MAX];
+	unsigned receipt_files;
+	char proof[PATH_MAX];
+	bool is_later; /* `proof` has the suffix */
+	struct arena chains_arena;
+};
+
+static void watching_free(struct watching **watching)
+{
+	if (!*watching)
+		return;
+	access_cleanup(&(*watching)->access);
+	owned_clear_receipts(&(*watching)->owned);
+	arena_free(&(*watching)->chains_arena);
+	free(*watching);
+}
+
+static int read_receipts(void *context, receipt_take *take, void *take_context, struct error *error)
+{
+	struct watching *watching = context;
+	int result = OK;
+	for (unsigned i = 0; i < watching->receipt_files && !result; i++) {
+		struct error detail = {0};
+		result = receipt_file_read(watching->receipts[i], take, take_context, &detail);
+		/* A file that has no receipts says nothing about the log. */
+		if (result < 0)
+			return error_cause(error, result == ERR_INVALID_EVIDENCE ? ERR_USAGE : result,
+			                   "%s: %.*s", watching->receipts[i], ERROR_CAUSE_MAX / 2,
+			                   error_reason(&detail, result));
+	}
+	return result;
+}
+
+static int add_genesis(struct watching *watching, const char *path, struct error *error)
+{
+	BUF_AUTO struct buf text;
+	struct error detail = {0};
+	buf_init(&text, GENESIS_MAX);
+	int result = file_read_whole(path, &text, error);
+	if (!result)
+		result = owned_add_genesis(&watching->owned, buf_slice(&text), &detail);
+	return result == ERR_INVALID_EVIDENCE ? error_cause(error, ERR_USAGE, "--genesis: %s: %.*s",
+	                                                    path, ERROR_CAUSE_MAX / 2, detail.cause)
+	                                      : result;
+}
+
+static int add_tag(struct watching *watching, const char *text, struct error *error)
+{
+	const char *equals = strchr(text, '=');
+	char channel_id[OWNED_CHANNEL_SIZE];
+	struct sha256 tag;
+	struct error detail = {0};
+	if (!equals || (size_t)(equals - text) >= sizeof channel_id ||
+	    !hex_decode(slice_of(equals + 1), tag.bytes, SHA256_SIZE))
+		return error_cause(
+			error, ERR_USAGE,
+			"--tag must be the id of a channel, =, and its tag: 64 hexadecimal digits");
+	snprintf(channel_id, sizeof channel_id, "%.*s", (int)(equals - text), text);
+	int result = owned_add_tag(&watching->owned, channel_id, &tag, &detail);
+	return result == ERR_INVALID_EVIDENCE ? error_cause(error, ERR_USAGE, "--tag: %s", detail.cause)
+	                                      : result;
+}
+
+static int add_chains(struct watching *watching, const struct command_line *line,
+                      struct error *error)
+{
+	const char *values[COMMAND_OPTIONS_MAX];
+	int result = OK;
+	unsigned count = command_options(line, "genesis", values);
+	for (unsigned i = 0; i < count && !result; i++)
+		result = add_genesis(watching, values[i], error);
+	count = command_options(line, "tag", values);
+	for (unsigned i = 0; i < count && !result; i++)
+		result = add_tag(watching, values[i], error);
+	if (!result && watching->owned.count == 0)
+		return error_cause(error, ERR_USAGE,
+		                   "--genesis FILE is missing: without it no entry is known to be yours");
+	return result;
+}
+
+static int open_watching(struct watching *watching, const struct command_line *line,
+                         struct error *error)
+{
+	const char *proof = command_option(line, "proof"), *state = command_option(line, "state");
+	arena_init(&watching->chains_arena, MEMORY_MAX);
+	watching->owned.arena = &watching->chains_arena;
+	int result = open_access(&watching->access, line, true, error);
+	if (result)
+		return result;
+	if (!state)
+		return error_cause(error, ERR_USAGE, "--state FILE is missing. See --help");
+	if (!watching->access.has_policy)
+		return error_cause(error, ERR_USAGE,
+		                   "--key VKEY or --policy FILE is missing: without the key of the log, "
+		                   "nothing that it says is proof");
+	if (snprintf(watching->proof, sizeof watching->proof, "%s%s", proof ? proof : state,
+	             proof ? "" : ".proof") >= (int)sizeof watching->proof)
+		return error_cause(error, ERR_USAGE, "--state is too long");
+	watching->receipt_files = command_options(line, "receipts", watching->receipts);
+	watching->options = (struct watch_options){.policy = &watching->access.policy,
+	                                           .state = state,
+	                                           .read_receipts = read_receipts,
+	                                           .receipts_context = watching,
+	                                           .progress = progress_of(&watching->access),
+	                                           .progress_context = &watching->access.shown};
+	return add_chains(watching, line, error);
+}
+
+static void write_finding(struct json_writer *writer, const struct watch_finding *finding)
+{
+	json_begin_object(writer, NULL);
+	json_text(writer, "kind", finding->kind);
+	json_boolean(writer, "proved", finding->is_proved);
+	json_text(writer, "what", finding->what);
+	json_end_object(writer);
+}
+
+static void print_watch_json(const struct watching *watching, const struct watch_result *found)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, (size_t)1 << 20);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	write_head(&writer, &found->head);
+	json_boolean(&writer, "complete", found->is_complete);
+	json_integer(&writer, "covered", (int64_t)found->covered);
+	json_integer(&writer, "finding_count", (int64_t)found->finding_count);
+	json_begin_array(&writer, "findings");
+	for (size_t i = 0; i < found->finding_count && i < WATCH_FINDINGS_MAX; i++)
+		write_finding(&writer, &found->findings[i]);
+	json_end_array(&writer);
+	json_boolean(&writer, "first", found->is_first);
+	json_integer(&writer, "new_entries", (int64_t)found->new_entries);
+	json_integer(&writer, "own_entries", (int64_t)found->own_entries);
+	json_text(&writer, "proof", found->proofs.size > 0 ? watching->proof : NULL);
+	json_integer(&writer, "receipts", (int64_t)found->receipts);
+	json_integer(&writer, "test_receipts", (int64_t)found->test_receipts);
+	json_integer(&writer, "waiting", (int64_t)found->waiting);
+	json_end_object(&writer);
+	print_document(&text);
+}
+
+static void print_watch(const struct watching *watching, const struct watch_result *found)
+{
+	const struct log_head *head = &found->head;
+	printf("%s: %" PRIu64 " entries, %" PRIu64 " of them new, %" PRIu64
+	       " of %zu watched channels\n",
+	       head->checkpoint.origin, head->checkpoint.size, found->new_entries, found->own_entries,
+	       watching->owned.count);
+	if (found->is_complete)
+		printf("receipts: %" PRIu64 ", of which %" PRIu64 " are of logged segments and %" PRIu64
+		       " are not yet due\n",
+		       found->receipts, found->covered, found->waiting);
+	for (size_t i = 0; i < found->finding_count && i < WATCH_FINDINGS_MAX; i++)
+		printf("wrong: %s\n", found->findings[i].what);
+	if (found->finding_count > WATCH_FINDINGS_MAX)
+		printf("wrong: %" PRIu64 " findings more\n", found->finding_count - WATCH_FINDINGS_MAX);
+	if (found->proofs.size > 0)
+		printf("proof: %s\n", watching->proof);
+	print_unestablished(&watching->access, head);
+	(void)fflush(stdout);
+}
+
+/* Writes the proofs. The first ones are never replaced: what they show may not be seen again. */
+static int write_proofs(struct watching *watching, const struct watch_result *found,
+                        struct error *error)
+{
+	size_t size = strlen(watching->proof);
+	if (found->proofs.size == 0)
+		return OK;
+	if (!watching->is_later && access(watching->proof, F_OK) == 0) {
+		if (size + sizeof LATER_SUFFIX > sizeof watching->proof)
+			return error_cause(error, ERR_USAGE, "--proof is too long");
+		memcpy(watching->proof + size, LATER_SUFFIX, sizeof LATER_SUFFIX);
+		watching->is_later = true;
+	}
+	return durable_replace(watching->proof, 0600, buf_slice(&found->proofs), error);
+}
+
+/* Watches once. Returns the exit code. *ret_result is the result of the check alone. */
+static int watch_once(struct watching *watching, struct error *error, int *ret_result)
+{
+	struct log_access *access = &watching->access;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, MEMORY_MAX);
+	struct watch_result *found = arena_alloc(&arena, sizeof *found);
+	*ret_result = ERR_NO_MEMORY;
+	if (!found)
+		return fail(access, error, *ret_result);
+	*ret_result =
+		log_watch(&access->source, &watching->owned, &watching->options, &arena, found, error);
+	command_hide_progress(access->shown);
+	access->shown = false;
+	int written = *ret_result ? OK : write_proofs(watching, found, error);
+	if (*ret_result || written) /* what was found is said all the same */
+		buf_clear(&found->proofs);
+	int exit_code = is_established(access, &found->head) ? 0 : 2;
+	if (*ret_result || written)
+		exit_code = fail(access, error, *ret_result ? *ret_result : written);
+	if (!*ret_result && access->line->json)
+		print_watch_json(watching, found);
+	else if (!*ret_result)
+		print_watch(watching, found);
+	buf_free(&found->proofs);
+	return !*ret_result && found->finding_count > 0 ? 1 : exit_code;
+}
+
+/* Follows the log until something is wrong. What cannot be read now may be read later. */
+static int follow(struct watching *watching, int64_t interval_us)
+{
+	for (;;) {
+		struct error error = {0};
+		int result;
+		int exit_code = watch_once(watching, &error, &result);
+		bool passes = result == ERR_NETWORK || result == ERR_NOT_FOUND || result == ERR_IO ||
+		              (!result && exit_code == 2);
+		if (exit_code != 0 && !passes)
+			return exit_code;
+		api_sleep_us(interval_us);
+	}
+}
+
+int command_log_watch(const struct command_line *line)
+{
+	__attribute__((cleanup(watching_free))) struct watching *watching = calloc(1, sizeof *watching);
+	struct error error = {0};
+	int64_t interval_us = INTERVAL_DEFAULT_US;
+	int exit_code = command_duration(line, "interval", INTERVAL_MAX_US, &interval_us);
+	if (exit_code)
+		return exit_code;
+	if (command_option(line, "once") && command_option(line, "interval"))
+		return command_usage_error(line, "--once and --interval exclude each other.");
+	if (!watching) {
+		error.code = ERR_NO_MEMORY;
+		return command_fail(line, &error);
+	}
+	watching->access.line = line;
+	int result = open_watching(watching, line, &error);
+	if (result)
+		return fail(&watching->access, &error, result);
+	return command_option(line, "once") ? watch_once(watching, &error, &result)
+	                                    : follow(watching, interval_us);
+}
+
+/* ---- log check-proof ---- */
+
+static void print_verdict(const struct log_access *access, const struct log_proof *proof,
+                          const struct log_proof_verdict *verdict)
+{
+	if (!access->line->json) {
+		printf("%s: %s\n", verdict->origin, verdict->what);
+		if (verdict->missing[0])
+			printf("not shown: %s\n", verdict->missing);
+		return;
+	}
+	BUF_AUTO struct buf text;
+	buf_init(&text, (size_t)1 << 20);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "kind", log_proof_kind_text(proof->kind));
+	json_text(&writer, "not_shown", verdict->missing[0] ? verdict->missing : NULL);
+	json_time(&writer, "observed_at", proof->observed_us);
+	json_text(&writer, "origin", verdict->origin);
+	json_boolean(&writer, "shown", verdict->is_shown);
+	json_text(&writer, "what", verdict->what);
+	json_end_object(&writer);
+	print_document(&text);
+}
+
+/* Checks the document of a line. Returns the exit code. */
+static int check_line(struct log_access *access, struct slice line)
+{
+	ARENA_AUTO struct arena arena;
+	struct log_proof proof;
+	struct log_proof_verdict verdict;
+	struct error error = {0};
+	arena_init(&arena, MEMORY_MAX);
+	int result = log_proof_read(&arena, line, &proof, &error);
+	if (!result)
+		result = log_proof_check(&arena, &proof, &access->policy,
+		                         access->has_source ? &access->source : NULL, &verdict, &error);
+	if (result)
+		return fail(access, &error, result);
+	print_verdict(access, &proof, &verdict);
+	return verdict.is_shown ? 0 : 2;
+}
+
+static int check_file(struct log_access *access, struct slice rest)
+{
+	int exit_code = 0;
+	bool any = false;
+	while (rest.size > 0) {
+		const char *end = memchr(rest.data, '\n', rest.size);
+		struct slice line = slice_make(rest.data, end ? (size_t)(end - rest.data) : rest.size);
+		rest = slice_make(rest.data + line.size + (end != NULL),
+		                  rest.size - line.size - (end != NULL));
+		if (line.size == 0)
+			continue;
+		any = true;
+		int code = check_line(access, line);
+		/* A proof that is false weighs more than one that is not complete. */
+		if (code == 1 || (code == 2 && exit_code == 0))
+			exit_code = code;
+	}
+	return any ? exit_code : command_usage_error(access->line, "The file has no proof.");
+}
+
+int command_log_check_proof(const struct command_line *line)
+{
+	__attribute__((cleanup(access_cleanup))) struct log_access access = {0};
+	BUF_AUTO struct buf text;
+	struct error error = {0};
+	buf_init(&text, WATCH_PROOFS_MAX + 1);
+	int result = open_access(&access, line, false, &error);
+	if (!result && !access.has_policy)
+		result = error_cause(&error, ERR_USAGE,
+		                     "--key VKEY or --policy FILE is missing: a proof is one against the "
+		                     "owner of the log's key");
+	if (!result)
+		result = file_read_whole(line->arguments[0], &text, &error);
+	return result ? fail(&access, &error, result) : check_file(&access, buf_slice(&text));
+}
