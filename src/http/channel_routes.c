@@ -8,6 +8,7 @@
 #include "http/http_internal.h"
 #include "http/object_stream.h"
 #include "store/accounts/accounts.h"
+#include "tlog/entry.h"
 
 #define AT_ONCE 16 /* versions per chunk */
 /* Versions of maximum length with every byte escaped; the first chunk also contains the current
@@ -20,7 +21,8 @@ struct channel_text {
 	struct store *store;
 	int64_t account, channel;
 	enum language language;
-	int64_t current; /* version in force at the time of the request */
+	int64_t current;   /* version in force at the time of the request */
+	struct sha256 tag; /* of the live chain in the log of segments */
 	int64_t first, last, next;
 	bool begun, over;
 	struct json_writer writer; /* writes into the buffer */
@@ -75,6 +77,7 @@ static int write_head(struct channel_text *text, struct arena *arena, struct err
 	json_begin_object(writer, NULL);
 	json_text(writer, "channel_id", channel.channel_id);
 	json_text(writer, "name", current->name);
+	json_hex(writer, "log_tag", text->tag.bytes, SHA256_SIZE);
 	json_text(writer, "mode_note", mode_note(text->language));
 	write_config(writer, "current_config", current);
 	json_begin_array(writer, "config_versions");
@@ -199,6 +202,16 @@ static int answer_text(struct exchange *exchange, struct channel_text *text, str
 	return object_stream_new(exchange, &channel_source, text, &exchange->answer.stream, error);
 }
 
+static int read_tag(struct channel_text *text, struct error *error)
+{
+	struct sha256 genesis_hash;
+	int result = store_get_chain_hash(text->store, text->account, text->channel * 2 + MODE_LIVE, 0,
+	                                  &genesis_hash, error);
+	if (!result)
+		text->tag = tlog_tag(&genesis_hash);
+	return result;
+}
+
 /* Selects the newest of the requested versions. */
 static int choose(struct exchange *exchange, struct channel_text *text, struct error *error)
 {
@@ -215,6 +228,9 @@ static int choose(struct exchange *exchange, struct channel_text *text, struct e
 		return result;
 	if (!channel.config_count)
 		return error_cause(error, ERR_CORRUPT, "the channel has no configuration");
+	result = read_tag(text, error);
+	if (result)
+		return result;
 	text->current = channel.configs[0].facts.version;
 	text->last = text->current < before ? text->current : before - 1;
 	text->first =

@@ -25,7 +25,7 @@ from program import BINARY, PATIENCE, ROOT, DevService, NotStarted, Refused, eve
 EVENT = {"event_id", "channel_id", "client_ref", "sequence", "received_at", "occurred_at", "hash",
          "hash_alg", "modality", "chain_hash", "status", "timestamp", "config_version", "mode"}
 TIMESTAMP = {"type", "reference", "sealed_at"}
-CHANNEL = {"channel_id", "name", "mode_note", "current_config", "config_versions"}
+CHANNEL = {"channel_id", "name", "log_tag", "mode_note", "current_config", "config_versions"}
 CONFIG = {"version", "sealed_at", "modality", "name", "description", "declarant",
           "supplementary_info"}
 CERTIFICATION = {"certification_id", "channel_id", "status", "progress", "requested_at",

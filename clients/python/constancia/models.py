@@ -189,6 +189,8 @@ class Channel:
     mode_note: str
     current_config: ChannelConfig
     config_versions: List[ChannelConfig]
+    #: Names the live chain in the log of segments; None: of a service before it had one.
+    log_tag: Optional[str] = None
 
     @property
     def has_more_versions(self) -> bool:
