@@ -1,0 +1,355 @@
+"""`constancia log watch` and `log check-proof` on logs that a test writes, with everything that a service must not
+do."""
+
+import json
+import time
+
+import pytest
+
+import tlog
+from client import run
+from static_log import ORIGIN, StaticLog, digest
+from watcher import CHANNEL, GENESIS, TAG, Watcher, receipt
+
+pytestmark = pytest.mark.sqlite
+
+
+@pytest.fixture
+def log(tmp_path):
+    made = StaticLog(tmp_path / "log")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def owner(tmp_path, log):
+    """Has seen a log of 300 entries, two of which are of its chain, and has receipts of four events."""
+    log.fill(298)
+    log.add(TAG, 1, 3)
+    log.add(TAG, 4, 4)
+    log.write()
+    made = Watcher(tmp_path, log)
+    made.keep(*(receipt(n) for n in range(1, 5)))
+    found = made.watch()
+    assert (found["first"], found["new_entries"], found["own_entries"]) == (True, 300, 2)
+    assert (found["receipts"], found["covered"], found["waiting"], found["complete"]) == (4, 4, 0, True)
+    return made
+
+
+# ---- logs that grow ----
+
+@pytest.mark.parametrize("more", (0, 1, 211, 212, 213, 500))
+def test_a_log_that_grows(owner, more):
+    owner.log.fill(more)
+    owner.log.add(TAG, 5, 9)
+    owner.log.write()
+    owner.keep(receipt(5), receipt(9), receipt(10))
+    del owner.log.requests[:]
+    found = owner.watch()
+    assert (found["first"], found["new_entries"], found["own_entries"]) == (False, more + 1, 3)
+    assert (found["receipts"], found["covered"], found["waiting"]) == (7, 6, 1)
+    bundles = {path for path in owner.log.requests if "/entries/" in path}
+    assert "/tile/entries/000" not in bundles, "what it has read before"
+    assert owner.watch()["new_entries"] == 0
+
+
+def test_each_size_is_consistent_with_each_other(tmp_path, log):
+    """A proof from every size to the next ones, also where the old tree is a node of the new one."""
+    log.fill(20)
+    for old in range(1, 20):
+        owner = Watcher(tmp_path, log)
+        owner.state.unlink(missing_ok=True)
+        log.write(size=old)
+        owner.watch()
+        for new in (old + 1, 20):
+            log.write(size=new)
+            assert owner.watch()["finding_count"] == 0
+
+
+def test_receipts_of_entries_that_were_read_before(owner):
+    """Nobody can hide a difference by sealing before the receipt is kept."""
+    owner.keep(receipt(4, digest("other")))
+    _, proof = owner.convict("receipt_differs")
+    assert json.loads(proof["receipt"])["chain_hash"] == digest("other")
+
+
+def test_a_second_channel(owner):
+    other = GENESIS.replace(CHANNEL, "ch_another")
+    (owner.directory / "other.json").write_text(other)
+    owner.log.add(tlog.tag_of(other.encode()), 1, 2)
+    owner.log.write()
+    owner.watch()
+    owner.words += [f"--genesis={owner.directory / 'other.json'}"]
+    owner.keep(receipt(2, digest("different"), channel_id="ch_another"))
+    found, _ = owner.convict("receipt_differs")
+    assert found["own_entries"] == 3 and "ch_another" in found["findings"][0]["what"]
+
+
+def test_a_tag_in_place_of_the_genesis_document(owner):
+    owner.words = [f"--tag={CHANNEL}={TAG}"]
+    assert owner.watch()["own_entries"] == 2
+    owner.keep(receipt(4, digest("other")))
+    owner.convict("receipt_differs")
+    done = owner.check()
+    assert done.returncode == 2 and "genesis" in json.loads(done.stdout)["not_shown"]
+
+
+def test_receipts_of_test_chains_are_ignored(owner):
+    owner.keep(receipt(4, digest("other"), mode="test"))
+    found = owner.watch()
+    assert (found["test_receipts"], found["receipts"]) == (1, 4)
+
+
+def test_rotated_receipts(owner):
+    owner.receipts.rename(f"{owner.receipts}.1")
+    owner.keep(receipt(4, digest("other")))
+    assert owner.watch(code=1)["receipts"] == 5
+
+
+@pytest.mark.parametrize("text, what", (
+    ("nonsense\n", "not JSON"), ("{}\n", "not a response"), (json.dumps(receipt(1, channel_id="ch_x")) + "\n", "ch_x")))
+def test_files_that_have_no_usable_receipts(owner, text, what):
+    owner.receipts.write_text(text)
+    assert what in owner.refused(2)
+
+
+def test_a_state_of_another_log(owner, tmp_path):
+    other = StaticLog(tmp_path / "other", "log.example/other")
+    other.fill(3)
+    other.write()
+    owner.log, old = other, owner.log
+    try:
+        assert "not signed by the given key" in owner.refused(2)
+        assert "of the log log.example/other" in owner.refused(1, f"--key={old.vkey}")
+        owner.state.write_text("{}")
+        assert "move it away" in owner.refused(2)
+    finally:
+        other.close()
+        old.close()
+
+
+@pytest.mark.parametrize("words", (
+    (), ("--state=s",), ("--state=s", "--dir=x"), ("--once", "--interval=5s", "--state=s")))
+def test_wrong_usage(words):
+    done = run("log", "watch", *words)
+    assert done.returncode == 2 and done.stderr and not done.stdout
+
+
+def test_a_log_without_a_quorum(owner):
+    witness = tlog.Key("witness.example/one", tlog.COSIGNATURE)
+    found = owner.watch(f"--witness={witness.vkey}", code=2)
+    assert found["checkpoint"]["missing_witnesses"] == "witness.example/one" and found["complete"]
+
+
+# ---- logs that contradict themselves ----
+
+def test_two_trees_of_one_size(owner):
+    owner.log.entries[7] = owner.log.entries[8]
+    owner.log.write()
+    _, proof = owner.convict("two_trees")
+    done = owner.check()
+    assert done.returncode == 0 and json.loads(done.stdout)["shown"], done.stderr
+    for notes in ([proof["notes"][0]] * 2, proof["notes"][:1], [proof["notes"][0].replace("\n300\n", "\n301\n"),
+                                                               proof["notes"][1]]):
+        assert owner.check(proof={**proof, "notes": notes}).returncode == 1
+    assert owner.check(key=False).returncode == 2
+
+
+@pytest.mark.parametrize("old, place, new", ((300, 0, 301), (300, 299, 600), (256, 0, 300), (256, 255, 512), (1, 0, 2),
+                                             (512, 511, 700)))
+def test_a_leaf_that_is_rewritten(tmp_path, log, old, place, new):
+    log.fill(new)
+    log.write(size=old)
+    owner = Watcher(tmp_path, log)
+    owner.watch()
+    log.add(digest("another"), 1, 1)
+    log.entries[place] = log.entries.pop()
+    log.write()
+    _, proof = owner.convict("inconsistent")
+    done = owner.check()
+    assert done.returncode == 0 and "does not begin with it" in json.loads(done.stdout)["what"]
+    wrong = [proof["path"][:-1], proof["path"] + [digest("x")], proof["path"][::-1] + [digest("y")], []]
+    for path in wrong:
+        assert owner.check(proof={**proof, "path": path}).returncode == 1
+    assert owner.check(proof={**proof, "notes": proof["notes"][::-1]}).returncode == 1
+
+
+def test_consistent_trees_prove_nothing(owner):
+    old = owner.log.checkpoint()
+    owner.log.fill(10)
+    path = tlog.consistency([tlog.leaf_hash(entry) for entry in owner.log.entries], 300)
+    document = {"entries": [], "genesis": None, "kind": "inconsistent", "notes": [old, owner.log.checkpoint()],
+                "observed_at": "2026-01-01T00:00:00.000000Z", "path": [one.hex() for one in path],
+                "receipt": None, "tag": None, "v": "constancia-log-proof/1"}
+    done = owner.check(proof=document)
+    assert done.returncode == 1 and "begins with the smaller" in done.stderr
+
+
+def test_a_log_that_lost_entries(owner):
+    witness = tlog.Key("witness.example/one", tlog.COSIGNATURE)
+    owner.words += [f"--witness={witness.vkey}"]
+    owner.log.write(cosigners=[witness], time=1_700_000_000)
+    owner.watch()
+    owner.log.write(size=250, cosigners=[witness], time=1_700_000_001)
+    owner.convict("shrunken")
+    assert owner.check(f"--witness={witness.vkey}").returncode == 0
+    done = owner.check()
+    assert done.returncode == 2 and "after the larger one" in json.loads(done.stdout)["not_shown"]
+
+
+def test_an_earlier_checkpoint_of_a_cache_is_read_again(owner, log):
+    log.fill(5)
+    whole = log.checkpoint()
+    log.write()
+    owner.watch()
+    served = []
+
+    class Requests(list):
+        """The file is replaced when the answer has begun: the next request has the new one."""
+
+        def append(self, path):
+            served.append(path)
+            (log.directory / "next").write_text(whole)
+            (log.directory / "next").rename(log.directory / "checkpoint")
+
+    (log.directory / "checkpoint").write_text(log.checkpoint(300))
+    log._server.requests = Requests()  # pylint: disable=protected-access
+    assert owner.watch()["finding_count"] == 0
+    assert [path for path in served if path.endswith("checkpoint")] == ["/checkpoint"] * 2
+
+
+def test_tiles_that_do_not_lead_to_the_checkpoint(owner):
+    """Not a contradiction between statements that are signed, so there is no proof."""
+    owner.log.fill(50)
+    owner.log.write()
+    tile = owner.log.path(0, 1, 94)
+    tile.write_bytes(tile.read_bytes()[:-1] + b"x")
+    assert "tiles of the log do not lead" in owner.refused(1)
+
+
+def test_entries_that_do_not_lead_to_the_checkpoint(owner):
+    owner.log.fill(50)
+    owner.log.write()
+    bundle = owner.log.path("entries", 1, 94)
+    head, mark, tail = bundle.read_bytes().rpartition(b'"tag":"')
+    bundle.write_bytes(head + mark + (b"0" if tail[:1] != b"0" else b"1") + tail[1:])
+    assert "do not lead to the root" in owner.refused(1)
+
+
+@pytest.mark.parametrize("kind", ("checkpoint", "tile", "entries"))
+def test_files_that_are_missing(owner, kind):
+    owner.log.fill(5)
+    owner.log.write()
+    file = owner.log.file(kind, 1, 49)
+    file.unlink()
+    assert "is missing" in owner.refused(2)
+
+
+def test_a_false_signature(owner):
+    owner.log.fill(1)
+    owner.log.write(key=tlog.Key(ORIGIN, tlog.ED25519))
+    assert not owner.watch(code=2)["checkpoint"]["signed"], "it is of an unknown key"
+    note = owner.log.checkpoint()
+    (owner.log.directory / "checkpoint").write_text(note.replace("\n301\n", "\n302\n"))
+    assert "is false" in owner.refused(1)
+
+
+# ---- entries and receipts ----
+
+@pytest.mark.parametrize("first, last", ((4, 6), (2, 2), (1, 4)))
+def test_two_entries_that_overlap(owner, first, last):
+    owner.log.fill(3)
+    owner.log.add(TAG, first, last, digest("fork"))
+    owner.log.write()
+    owner.receipts.write_text("")
+    _, proof = owner.convict("overlap")
+    assert [json.loads(item["entry"])["tag"] for item in proof["entries"]] == [TAG, TAG]
+    for item in proof["entries"]:
+        head, _, note = item["proof"].partition("\n\n")
+        magic, index, *path = head.split("\n")
+        assert magic == "c2sp.org/tlog-proof@v1"
+        _, size, root = tlog.parse_checkpoint(tlog.parse_note(note)[0])
+        leaves = [tlog.leaf_hash(entry) for entry in owner.log.entries]
+        hashes = [tlog.base64.b64decode(line) for line in path]
+        number = int(index.removeprefix("index "))
+        assert hashes == tlog.inclusion(leaves, number) and owner.log.entries[number].decode() == item["entry"]
+        assert tlog.root_of_path(leaves[number], number, size, hashes) == root
+    assert owner.check().returncode == 0
+    one, two = proof["entries"]
+    for entries in ([one, one], [one], [{**one, "entry": two["entry"]}, two], [one, {**two, "proof": one["proof"]}]):
+        assert owner.check(proof={**proof, "entries": entries}).returncode == 1
+
+
+def test_what_is_found_is_said_without_tiles_that_prove_it(owner):
+    owner.log.add(TAG, 2, 2)
+    owner.log.fill(1)
+    owner.log.write()
+    owner.state.unlink()
+    owner.log.path(0, 1, 46).unlink()
+    found = owner.watch(code=1)
+    assert [(one["kind"], one["proved"]) for one in found["findings"]] == [("overlap", False)]
+    assert found["proof"] is None
+
+
+def test_proofs_that_cannot_be_written(owner):
+    owner.log.add(TAG, 2, 2)
+    owner.log.write()
+    done = owner.run("--proof=/nonexistent/proof")
+    assert done.returncode == 1 and json.loads(done.stdout)["findings"] and "/nonexistent" in done.stderr
+
+
+def test_a_gap(owner):
+    owner.log.add(TAG, 6, 7)
+    owner.log.write()
+    found, _ = owner.convict("gap")
+    assert "6 to 7" in found["findings"][0]["what"]
+
+
+def test_a_chain_hash_that_differs_from_the_receipt(owner):
+    owner.log.add(TAG, 5, 8, digest("a history for others"))
+    owner.log.write()
+    owner.keep(receipt(8), receipt(7, digest("in the middle")))
+    found, proof = owner.convict("receipt_differs")
+    assert json.loads(proof["receipt"]) == receipt(8) and proof["genesis"] == GENESIS and found["complete"]
+    done = owner.check()
+    assert done.returncode == 2, "the receipt is not signed"
+    assert "two histories" in json.loads(done.stdout)["what"] and "receipt" in json.loads(done.stdout)["not_shown"]
+    right = receipt(8, digest("a history for others"))
+    other = receipt(8, channel_id="ch_other")
+    for changed in (right, receipt(7), other, receipt(8, mode="test")):
+        assert owner.check(proof={**proof, "receipt": json.dumps(changed)}).returncode == 1
+    assert owner.check(proof={**proof, "genesis": GENESIS.replace("00", "01")}).returncode == 1
+    assert owner.check(proof={**proof, "receipt": None}).returncode == 1
+
+
+def test_a_promise_that_is_broken(owner):
+    future = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() + 3600))
+    owner.keep(receipt(5, seal_by=future), receipt(3, seal_by="2026-01-02T03:14:05.000000Z"))
+    assert owner.watch()["waiting"] == 1
+    owner.keep(receipt(6, seal_by="2026-01-02T03:14:05.000000Z"))
+    found, proof = owner.convict("promise_broken")
+    assert found["waiting"] == 1 and json.loads(proof["receipt"])["sequence"] == 6
+    done = owner.check()
+    assert done.returncode == 2 and "--url" in json.loads(done.stdout)["not_shown"]
+    done = owner.check(f"--url={owner.log.url}")
+    assert "--url" not in json.loads(done.stdout)["not_shown"] and "withholds" in json.loads(done.stdout)["what"]
+    covered = {**proof, "receipt": json.dumps(receipt(2, seal_by="2026-01-02T03:14:05.000000Z"))}
+    assert owner.check(f"--url={owner.log.url}", proof=covered).returncode == 1
+    for changed in (receipt(6), receipt(6, seal_by=future)):
+        assert owner.check(proof={**proof, "receipt": json.dumps(changed)}).returncode == 1
+
+
+@pytest.mark.parametrize("text", ("", "{}", "nonsense", "[]", '{"v":"constancia-log-proof/2"}'))
+def test_documents_that_are_no_proofs(owner, text):
+    path = owner.directory / "x.proof"
+    path.write_text(text)
+    assert run("log", "check-proof", str(path), f"--key={owner.log.vkey}").returncode == (1 if text else 2)
+
+
+def test_many_findings_have_one_document_each(owner):
+    owner.keep(*(receipt(n, seal_by="2026-01-02T03:14:05.000000Z") for n in range(10, 210)))
+    found = owner.watch(code=1)
+    assert found["finding_count"] == 200 and len(found["findings"]) == 100
+    with open(found["proof"], encoding="utf-8") as file:
+        assert len(file.readlines()) == 100
+    assert owner.check().returncode == 2
