@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct error error = {0};
 	struct note_key key;
 	struct policy policy;
+	const struct log_trust trust = {.policy = &policy};
 	require(!note_key_parse(slice_of(KEY), &key, &error), "the key is valid");
 	require(!policy_make(&arena, &key, 1, NULL, 0, 0, &policy, &error), "the policy is valid");
 	if (log_proof_read(&arena, text, &proof, &error)) {
@@ -26,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	        "what was read is written so that it is read again");
 	require(repeated.kind == proof.kind && repeated.path_count == proof.path_count,
 	        "and it is the same");
-	if (log_proof_check(&arena, &proof, &policy, NULL, &verdict, &error)) {
+	if (log_proof_check(&arena, &proof, &trust, NULL, &verdict, &error)) {
 		require(error.cause[0], "a proof that shows nothing has a cause");
 		return 0;
 	}

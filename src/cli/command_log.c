@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/durable.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -34,7 +35,13 @@
 
 const struct option log_audit_options[] = {PLACE_OPTIONS, LOG_OPTIONS, {0}};
 
-const struct option log_check_proof_options[] = {PLACE_OPTIONS, LOG_OPTIONS, {0}};
+const struct option log_check_proof_options[] = {
+	PLACE_OPTIONS,
+	LOG_OPTIONS,
+	{"receipt-key", "KEY...",
+     "key of the service's receipts, in base64 as its signed list of keys has it; may be repeated"},
+	{0},
+};
 
 const struct option log_watch_options[] = {
 	PLACE_OPTIONS,
@@ -359,6 +366,7 @@ static void print_watch_json(const struct watching *watching, const struct watch
 	write_head(&writer, &found->head);
 	json_boolean(&writer, "complete", found->is_complete);
 	json_integer(&writer, "covered", (int64_t)found->covered);
+	json_integer(&writer, "false_receipts", (int64_t)found->false_receipts);
 	json_integer(&writer, "finding_count", (int64_t)found->finding_count);
 	json_begin_array(&writer, "findings");
 	for (size_t i = 0; i < found->finding_count && i < WATCH_FINDINGS_MAX; i++)
@@ -392,6 +400,9 @@ static void print_watch(const struct watching *watching, const struct watch_resu
 		printf("wrong: %" PRIu64 " findings more\n", found->finding_count - WATCH_FINDINGS_MAX);
 	if (found->proofs.size > 0)
 		printf("proof: %s\n", watching->proof);
+	if (found->false_receipts > 0)
+		printf("not established: %" PRIu64 " receipts have a false signature and promise nothing\n",
+		       found->false_receipts);
 	print_unestablished(&watching->access, head);
 	(void)fflush(stdout);
 }
@@ -429,7 +440,7 @@ static int watch_once(struct watching *watching, struct error *error, int *ret_r
 	int written = *ret_result ? OK : write_proofs(watching, found, error);
 	if (*ret_result || written) /* what was found is said all the same */
 		buf_clear(&found->proofs);
-	int exit_code = is_established(access, &found->head) ? 0 : 2;
+	int exit_code = is_established(access, &found->head) && found->false_receipts == 0 ? 0 : 2;
 	if (*ret_result || written)
 		exit_code = fail(access, error, *ret_result ? *ret_result : written);
 	if (!*ret_result && access->line->json)
@@ -502,8 +513,24 @@ static void print_verdict(const struct log_access *access, const struct log_proo
 	print_document(&text);
 }
 
+/* Reads --receipt-key. */
+static int read_receipt_keys(const struct command_line *line,
+                             uint8_t keys[COMMAND_OPTIONS_MAX][RECEIPT_PUBLIC_KEY_SIZE],
+                             size_t *ret_count, struct error *error)
+{
+	const char *values[COMMAND_OPTIONS_MAX];
+	*ret_count = command_options(line, "receipt-key", values);
+	for (size_t i = 0; i < *ret_count; i++) {
+		size_t size;
+		if (!base64_decode(slice_of(values[i]), keys[i], RECEIPT_PUBLIC_KEY_SIZE, &size) ||
+		    size != RECEIPT_PUBLIC_KEY_SIZE)
+			return error_cause(error, ERR_USAGE, "--receipt-key must be 32 bytes in base64");
+	}
+	return OK;
+}
+
 /* Checks the document of a line. Returns the exit code. */
-static int check_line(struct log_access *access, struct slice line)
+static int check_line(struct log_access *access, const struct log_trust *trust, struct slice line)
 {
 	ARENA_AUTO struct arena arena;
 	struct log_proof proof;
@@ -512,15 +539,15 @@ static int check_line(struct log_access *access, struct slice line)
 	arena_init(&arena, MEMORY_MAX);
 	int result = log_proof_read(&arena, line, &proof, &error);
 	if (!result)
-		result = log_proof_check(&arena, &proof, &access->policy,
-		                         access->has_source ? &access->source : NULL, &verdict, &error);
+		result = log_proof_check(&arena, &proof, trust, access->has_source ? &access->source : NULL,
+		                         &verdict, &error);
 	if (result)
 		return fail(access, &error, result);
 	print_verdict(access, &proof, &verdict);
 	return verdict.is_shown ? 0 : 2;
 }
 
-static int check_file(struct log_access *access, struct slice rest)
+static int check_file(struct log_access *access, const struct log_trust *trust, struct slice rest)
 {
 	int exit_code = 0;
 	bool any = false;
@@ -532,7 +559,7 @@ static int check_file(struct log_access *access, struct slice rest)
 		if (line.size == 0)
 			continue;
 		any = true;
-		int code = check_line(access, line);
+		int code = check_line(access, trust, line);
 		/* A proof that is false weighs more than one that is not complete. */
 		if (code == 1 || (code == 2 && exit_code == 0))
 			exit_code = code;
@@ -545,13 +572,17 @@ int command_log_check_proof(const struct command_line *line)
 	__attribute__((cleanup(access_cleanup))) struct log_access access = {0};
 	BUF_AUTO struct buf text;
 	struct error error = {0};
+	uint8_t keys[COMMAND_OPTIONS_MAX][RECEIPT_PUBLIC_KEY_SIZE];
+	struct log_trust trust = {.policy = &access.policy, .receipt_keys = keys};
 	buf_init(&text, WATCH_PROOFS_MAX + 1);
 	int result = open_access(&access, line, false, &error);
+	if (!result)
+		result = read_receipt_keys(line, keys, &trust.receipt_key_count, &error);
 	if (!result && !access.has_policy)
 		result = error_cause(&error, ERR_USAGE,
 		                     "--key VKEY or --policy FILE is missing: a proof is one against the "
 		                     "owner of the log's key");
 	if (!result)
 		result = file_read_whole(line->arguments[0], &text, &error);
-	return result ? fail(&access, &error, result) : check_file(&access, buf_slice(&text));
+	return result ? fail(&access, &error, result) : check_file(&access, &trust, buf_slice(&text));
 }

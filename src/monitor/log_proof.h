@@ -16,6 +16,7 @@
 #ifndef MONITOR_LOG_PROOF_H
 #define MONITOR_LOG_PROOF_H
 
+#include "archive/receipt.h"
 #include "monitor/log_head.h"
 
 #define LOG_PROOF_VERSION "constancia-log-proof/1"
@@ -64,12 +65,19 @@ struct log_proof_verdict {
 	char missing[768]; /* what it does not show alone; empty: nothing */
 };
 
-/* Verifies a document by the keys of the logs of the policy. `source` may be NULL; with it a broken
- * promise is checked against the entries. Returns 0 with the verdict; ERR_INVALID_EVIDENCE with the
+/* What the verifier of a proof trusts. */
+struct log_trust {
+	const struct policy *policy; /* the keys of logs and witnesses; required */
+	const uint8_t (*receipt_keys)[RECEIPT_PUBLIC_KEY_SIZE];
+	size_t receipt_key_count;
+};
+
+/* Verifies a document by the keys of `trust`. `source` may be NULL; with it a broken promise is
+ * checked against the entries. Returns 0 with the verdict; ERR_INVALID_EVIDENCE with the
  * cause: the document does not show what its kind says. ERR_NO_MEMORY, and with a source the errors
  * of log_source_read. */
-int log_proof_check(struct arena *arena, const struct log_proof *proof, const struct policy *policy,
-                    struct log_source *source, struct log_proof_verdict *ret, struct error *error)
-	MUST_CHECK;
+int log_proof_check(struct arena *arena, const struct log_proof *proof,
+                    const struct log_trust *trust, struct log_source *source,
+                    struct log_proof_verdict *ret, struct error *error) MUST_CHECK;
 
 #endif

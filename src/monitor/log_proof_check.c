@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "archive/archive_lines.h"
+#include "base/base64.h"
 #include "monitor/log_proof.h"
 #include "monitor/log_scan.h"
 #include "monitor/owned_chains.h"
@@ -12,7 +13,7 @@
 struct checking {
 	struct arena *arena;
 	const struct log_proof *proof;
-	const struct policy *policy;
+	const struct log_trust *trust;
 	struct log_source *source;
 	struct log_proof_verdict *verdict;
 	struct error *error;
@@ -42,7 +43,8 @@ static void lacks(struct checking *checking, const char *what)
 
 static int judge_note(struct checking *checking, struct slice note, struct log_head *ret)
 {
-	int result = log_head_judge(checking->arena, note, checking->policy, ret, checking->error);
+	int result =
+		log_head_judge(checking->arena, note, checking->trust->policy, ret, checking->error);
 	if (result)
 		return result;
 	if (!ret->is_signed)
@@ -177,40 +179,74 @@ static int check_overlap(struct checking *checking)
 
 /* ---- receipts ---- */
 
-/* Reads the receipt and the tag of its chain. A tag without a genesis document shows only what the
- * author of the document says. */
-static int judge_receipt(struct checking *checking, struct owned_receipt *ret,
-                         struct sha256 *ret_tag)
+/* A receipt without a signature may be of anybody's making. */
+static int judge_signature(struct checking *checking, const struct receipt *receipt, bool is_valid)
+{
+	const struct log_trust *trust = checking->trust;
+	const struct receipt_signature *signature = receipt->signature;
+	if (!signature) {
+		lacks(checking, "that the service made the receipt, which is not signed");
+		return OK;
+	}
+	if (!is_valid)
+		return refuse(checking, "the signature of the receipt is false");
+	if (strcmp(signature->origin, checking->verdict->origin) != 0)
+		return refuse(checking, "the receipt is of a service with another log");
+	for (size_t i = 0; i < trust->receipt_key_count; i++)
+		if (memcmp(trust->receipt_keys[i], signature->key, sizeof signature->key) == 0)
+			return OK;
+	char key[BASE64_SIZE(RECEIPT_PUBLIC_KEY_SIZE) + 1], what[256];
+	base64_encode(signature->key, sizeof signature->key, key);
+	snprintf(what, sizeof what,
+	         "that the key %s, which signed the receipt, is the service's: its signed list of keys "
+	         "would show it (--receipt-key)",
+	         key);
+	lacks(checking, what);
+	return OK;
+}
+
+/* Sets the tag of the receipt's chain. A tag without a genesis document shows only what the author
+ * of the document says. */
+static int judge_tag(struct checking *checking, const struct receipt *receipt,
+                     struct sha256 *ret_tag)
 {
 	const struct log_proof *proof = checking->proof;
-	char channel_id[OWNED_CHANNEL_SIZE];
 	struct genesis_facts genesis;
-	bool is_test;
-	if (!proof->receipt.data)
-		return refuse(checking, "the receipt is missing");
-	int result = owned_read_receipt(checking->arena, proof->receipt, channel_id, ret, &is_test,
-	                                checking->error);
-	if (result)
-		return result;
-	if (is_test)
-		return refuse(checking, "the receipt is of a test chain");
 	if (!proof->genesis.data) {
-		*ret_tag = proof->tag ? *proof->tag : (struct sha256){0};
+		if (!proof->tag)
+			return refuse(checking, "the genesis document and the tag are missing");
+		*ret_tag = *proof->tag;
 		lacks(checking,
 		      "that the tag is that of the receipt's channel: the genesis document, which "
 		      "every archive of the chain has, would show it");
-		return proof->tag ? OK : refuse(checking, "the genesis document and the tag are missing");
+		return OK;
 	}
-	result = archive_read_genesis(checking->arena, proof->genesis, &genesis, checking->error);
+	int result = archive_read_genesis(checking->arena, proof->genesis, &genesis, checking->error);
 	if (result)
 		return result;
-	if (genesis.chain != MODE_LIVE || strcmp(genesis.channel_id, channel_id) != 0)
+	if (genesis.chain != MODE_LIVE || strcmp(genesis.channel_id, receipt->event.channel_id) != 0)
 		return refuse(checking, "the genesis document is not of the receipt's chain");
 	const struct sha256 hash = sha256_of(proof->genesis.data, proof->genesis.size);
 	*ret_tag = tlog_tag(&hash);
-	lacks(checking, "that the service made the receipt: constancia verify --receipt checks its "
-	                "signature");
 	return OK;
+}
+
+/* Reads the receipt and the tag of its chain. The origin of the verdict is known. */
+static int judge_receipt(struct checking *checking, struct owned_receipt *ret,
+                         struct sha256 *ret_tag)
+{
+	struct receipt receipt;
+	bool is_valid;
+	if (!checking->proof->receipt.data)
+		return refuse(checking, "the receipt is missing");
+	int result = owned_read_receipt(checking->arena, checking->proof->receipt, &receipt, ret,
+	                                &is_valid, checking->error);
+	if (result)
+		return result;
+	if (receipt.event.chain != MODE_LIVE)
+		return refuse(checking, "the receipt is of a test chain");
+	result = judge_signature(checking, &receipt, is_valid);
+	return result ? result : judge_tag(checking, &receipt, ret_tag);
 }
 
 static int check_receipt_differs(struct checking *checking)
@@ -302,13 +338,14 @@ static int check_promise_broken(struct checking *checking)
 	return OK;
 }
 
-int log_proof_check(struct arena *arena, const struct log_proof *proof, const struct policy *policy,
-                    struct log_source *source, struct log_proof_verdict *ret, struct error *error)
+int log_proof_check(struct arena *arena, const struct log_proof *proof,
+                    const struct log_trust *trust, struct log_source *source,
+                    struct log_proof_verdict *ret, struct error *error)
 {
 	static int (*const checks[PROOF_KINDS])(struct checking *) = {
 		check_two_trees, check_inconsistent,    check_shrunken,
 		check_overlap,   check_receipt_differs, check_promise_broken};
-	struct checking checking = {arena, proof, policy, source, ret, error};
+	struct checking checking = {arena, proof, trust, source, ret, error};
 	*ret = (struct log_proof_verdict){0};
 	int result = checks[proof->kind](&checking);
 	ret->is_shown = !result && !ret->missing[0];

@@ -369,15 +369,16 @@ static int find_receipt(void *context, struct slice text, struct error *error)
 {
 	struct receipt_search *search = context;
 	ARENA_AUTO struct arena arena;
-	char channel_id[OWNED_CHANNEL_SIZE];
-	struct owned_receipt receipt;
-	bool is_test;
+	struct receipt receipt;
+	struct owned_receipt kept;
+	bool is_valid;
 	arena_init(&arena, (size_t)8 << 20);
-	int result = owned_read_receipt(&arena, text, channel_id, &receipt, &is_test, error);
-	if (result || is_test || strcmp(channel_id, search->channel_id) != 0 ||
-	    receipt.sequence != search->wanted->sequence ||
-	    receipt.seal_by_us != search->wanted->seal_by_us ||
-	    !sha256_equal(&receipt.chain_hash, &search->wanted->chain_hash))
+	int result = owned_read_receipt(&arena, text, &receipt, &kept, &is_valid, error);
+	if (result || receipt.event.chain != MODE_LIVE ||
+	    strcmp(receipt.event.channel_id, search->channel_id) != 0 ||
+	    kept.sequence != search->wanted->sequence ||
+	    kept.seal_by_us != search->wanted->seal_by_us ||
+	    !sha256_equal(&kept.chain_hash, &search->wanted->chain_hash))
 		return result;
 	char *copy = arena_copy(search->arena, text.data, text.size);
 	if (!copy)
@@ -481,6 +482,7 @@ static int read_receipts(struct watch *watch, struct error *error)
 	                                           watch->owned, error);
 	owned_sort_receipts(watch->owned);
 	watch->result->test_receipts = watch->owned->test_receipts;
+	watch->result->false_receipts = watch->owned->false_receipts;
 	return result;
 }
 

@@ -47,7 +47,7 @@ struct watch_result {
 	uint64_t new_entries; /* since the checkpoint that was remembered */
 	uint64_t own_entries; /* of the owner's chains, in the whole log */
 	uint64_t receipts, covered;
-	uint64_t test_receipts;
+	uint64_t test_receipts, false_receipts; /* owned_chains.h */
 	uint64_t waiting; /* not covered, and nothing that was promised is overdue */
 	uint64_t finding_count;
 	struct watch_finding findings[WATCH_FINDINGS_MAX];

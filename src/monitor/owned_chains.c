@@ -64,43 +64,25 @@ int owned_add_genesis(struct owned_chains *owned, struct slice document, struct 
 
 /* ---- receipts ---- */
 
-static int read_seal_by(const struct json *json, int64_t *ret_us, struct error *error)
+int owned_read_receipt(struct arena *arena, struct slice text, struct receipt *ret,
+                       struct owned_receipt *ret_kept, bool *ret_is_valid, struct error *error)
 {
-	const struct json *receipt = json_member(json, "receipt");
-	const struct json *member = receipt ? json_member(receipt, "seal_by") : NULL;
-	*ret_us = TIME_NONE;
-	if (!member || member->type == JSON_NULL)
-		return OK;
-	if (member->type != JSON_STRING || time_parse(member->text, "seal_by", ret_us, NULL))
-		return error_cause(error, ERR_INVALID_EVIDENCE, "seal_by is no time");
-	return OK;
-}
-
-int owned_read_receipt(struct arena *arena, struct slice text,
-                       char ret_channel_id[OWNED_CHANNEL_SIZE], struct owned_receipt *ret,
-                       bool *ret_is_test, struct error *error)
-{
-	struct json *json;
-	struct event_facts event;
-	struct error detail = {0};
-	int result = json_parse(arena, text, NULL, &json, &detail);
-	if (result == ERR_VALIDATION)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "a receipt is not JSON: %.*s",
-		                   ERROR_CAUSE_MAX / 2, error_message(&detail, LANGUAGE_ENGLISH));
-	if (!result)
-		result = archive_read_receipt(arena, json, &event, &ret->chain_hash, &detail);
-	if (result == ERR_INVALID_EVIDENCE)
-		return error_cause(error, result, "a receipt is not a response to a registration: %.*s",
-		                   ERROR_CAUSE_MAX / 2, detail.cause);
-	if (!result)
-		result = read_seal_by(json, &ret->seal_by_us, error);
+	struct receipt *items;
+	size_t count;
+	int result = receipts_read(arena, text, &items, &count, error);
+	if (!result && count != 1)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "there must be one receipt in each line");
+	*ret_is_valid = false;
+	if (!result && items[0].signature)
+		result = receipt_verify(&items[0], ret_is_valid);
 	if (result)
 		return result;
-	if (strlen(event.channel_id) >= OWNED_CHANNEL_SIZE)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the channel of a receipt is no id");
-	snprintf(ret_channel_id, OWNED_CHANNEL_SIZE, "%s", event.channel_id);
-	ret->sequence = event.sequence;
-	*ret_is_test = event.chain != MODE_LIVE;
+	*ret = items[0];
+	*ret_kept = (struct owned_receipt){
+		.sequence = ret->event.sequence,
+		.chain_hash = ret->chain_hash,
+		.seal_by_us = *ret_is_valid ? ret->signature->seal_by_us : TIME_NONE,
+	};
 	return OK;
 }
 
@@ -120,29 +102,30 @@ static bool make_room(struct owned_chain *chain)
 int owned_add_receipt(struct owned_chains *owned, struct slice text, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
-	char channel_id[OWNED_CHANNEL_SIZE];
-	struct owned_receipt receipt;
-	bool is_test;
+	struct receipt receipt;
+	struct owned_receipt kept;
+	bool is_valid;
 	arena_init(&arena, RECEIPT_MEMORY_MAX);
-	int result = owned_read_receipt(&arena, text, channel_id, &receipt, &is_test, error);
+	int result = owned_read_receipt(&arena, text, &receipt, &kept, &is_valid, error);
 	if (result)
 		return result;
-	if (is_test) {
+	if (receipt.event.chain != MODE_LIVE) {
 		owned->test_receipts++;
 		return OK;
 	}
-	struct owned_chain *chain = find_channel(owned, channel_id);
+	struct owned_chain *chain = find_channel(owned, receipt.event.channel_id);
 	if (!chain)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "a receipt is of channel %s; give its genesis document or its tag",
-		                   channel_id);
+		                   receipt.event.channel_id);
 	if (owned->receipt_count == OWNED_RECEIPTS_MAX)
 		return error_cause(error, ERR_TOO_LARGE, "there are more than %zu receipts",
 		                   OWNED_RECEIPTS_MAX);
 	if (!make_room(chain))
 		return ERR_NO_MEMORY;
-	chain->receipts[chain->receipt_count++] = receipt;
+	chain->receipts[chain->receipt_count++] = kept;
 	owned->receipt_count++;
+	owned->false_receipts += receipt.signature && !is_valid;
 	return OK;
 }
 
@@ -186,6 +169,7 @@ void owned_clear_receipts(struct owned_chains *owned)
 	}
 	owned->receipt_count = 0;
 	owned->test_receipts = 0;
+	owned->false_receipts = 0;
 }
 
 size_t owned_first_receipt(const struct owned_chain *chain, int64_t sequence)

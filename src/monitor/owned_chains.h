@@ -2,9 +2,7 @@
 #ifndef MONITOR_OWNED_CHAINS_H
 #define MONITOR_OWNED_CHAINS_H
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "base/error.h"
+#include "archive/receipt.h"
 #include "tlog/entry.h"
 
 #define OWNED_CHAINS_MAX 1000
@@ -14,7 +12,7 @@
 struct owned_receipt {
 	int64_t sequence;
 	struct sha256 chain_hash;
-	int64_t seal_by_us; /* promised; TIME_NONE: the receipt promises nothing */
+	int64_t seal_by_us; /* promised, and signed; TIME_NONE: the receipt promises nothing */
 };
 
 struct owned_chain {
@@ -30,7 +28,8 @@ struct owned_chains {
 	struct owned_chain chains[OWNED_CHAINS_MAX];
 	size_t count;
 	size_t receipt_count;
-	uint64_t test_receipts; /* ignored: the log has live chains only */
+	uint64_t test_receipts;  /* ignored: the log has live chains only */
+	uint64_t false_receipts; /* with a signature that does not verify: they promise nothing */
 };
 
 /* Adds the live chain of a genesis document, or that of a channel by its tag. ERR_INVALID_EVIDENCE
@@ -44,10 +43,12 @@ int owned_add_tag(struct owned_chains *owned, const char *channel_id, const stru
  * of a channel that is not known here. ERR_TOO_LARGE: above OWNED_RECEIPTS_MAX. ERR_NO_MEMORY. */
 int owned_add_receipt(struct owned_chains *owned, struct slice text, struct error *error)
 	MUST_CHECK;
-/* Reads what the table keeps of a receipt. *ret_is_test: it is of a test chain. */
-int owned_read_receipt(struct arena *arena, struct slice text,
-                       char ret_channel_id[OWNED_CHANNEL_SIZE], struct owned_receipt *ret,
-                       bool *ret_is_test, struct error *error) MUST_CHECK;
+/* Reads a text of one receipt, and what the table keeps of it. *ret_is_valid: it has a signature
+ * that verifies with the key that it states. The receipt points into the arena. Errors as
+ * owned_add_receipt. */
+int owned_read_receipt(struct arena *arena, struct slice text, struct receipt *ret,
+                       struct owned_receipt *ret_kept, bool *ret_is_valid, struct error *error)
+	MUST_CHECK;
 /* Sorts the receipts of each chain by sequence and removes repeated ones; call it after the last
  * one was added. */
 void owned_sort_receipts(struct owned_chains *owned);

@@ -6,12 +6,15 @@ import time
 
 import pytest
 
+import receipts
 import tlog
 from client import run
 from static_log import ORIGIN, StaticLog, digest
-from watcher import CHANNEL, GENESIS, TAG, Watcher, receipt
+from watcher import CHANNEL, GENESIS, RECEIPT_KEY, TAG, Watcher, receipt
 
 pytestmark = pytest.mark.sqlite
+
+PAST = "2026-01-02T03:14:05.000000Z"
 
 
 @pytest.fixture
@@ -319,24 +322,41 @@ def test_a_chain_hash_that_differs_from_the_receipt(owner):
     for changed in (right, receipt(7), other, receipt(8, mode="test")):
         assert owner.check(proof={**proof, "receipt": json.dumps(changed)}).returncode == 1
     assert owner.check(proof={**proof, "genesis": GENESIS.replace("00", "01")}).returncode == 1
+    key = f"--receipt-key={receipts.text_of(RECEIPT_KEY)}"
+    signed = {**proof, "receipt": json.dumps(receipt(8, seal_by=PAST))}
+    assert owner.check(key, proof=signed).returncode == 0 and owner.check(proof=signed).returncode == 2
+    other = receipts.sign(receipt(8), RECEIPT_KEY, "log.example/another", PAST)
+    assert owner.check(key, proof={**proof, "receipt": json.dumps(other)}).returncode == 1
     assert owner.check(proof={**proof, "receipt": None}).returncode == 1
 
 
 def test_a_promise_that_is_broken(owner):
     future = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() + 3600))
-    owner.keep(receipt(5, seal_by=future), receipt(3, seal_by="2026-01-02T03:14:05.000000Z"))
+    witness = tlog.Key("witness.example/one", tlog.COSIGNATURE)
+    owner.log.write(cosigners=[witness], time=int(time.time()))
+    owner.keep(receipt(5, seal_by=future), receipt(3, seal_by=PAST))
     assert owner.watch()["waiting"] == 1
-    owner.keep(receipt(6, seal_by="2026-01-02T03:14:05.000000Z"))
+    owner.keep(receipt(6, seal_by=PAST))
     found, proof = owner.convict("promise_broken")
     assert found["waiting"] == 1 and json.loads(proof["receipt"])["sequence"] == 6
-    done = owner.check()
-    assert done.returncode == 2 and "--url" in json.loads(done.stdout)["not_shown"]
-    done = owner.check(f"--url={owner.log.url}")
-    assert "--url" not in json.loads(done.stdout)["not_shown"] and "withholds" in json.loads(done.stdout)["what"]
-    covered = {**proof, "receipt": json.dumps(receipt(2, seal_by="2026-01-02T03:14:05.000000Z"))}
-    assert owner.check(f"--url={owner.log.url}", proof=covered).returncode == 1
-    for changed in (receipt(6), receipt(6, seal_by=future)):
-        assert owner.check(proof={**proof, "receipt": json.dumps(changed)}).returncode == 1
+    words = [f"--url={owner.log.url}", f"--witness={witness.vkey}", f"--receipt-key={receipts.text_of(RECEIPT_KEY)}"]
+    assert owner.check(*words).returncode == 0
+    for missing, what in zip(words, ("--url", "cosignature", "--receipt-key")):
+        done = owner.check(*(word for word in words if word != missing))
+        assert done.returncode == 2 and what in json.loads(done.stdout)["not_shown"]
+        assert "withholds" in json.loads(done.stdout)["what"]
+    for changed in (receipt(6), receipt(6, seal_by=future), receipt(2, seal_by=PAST),
+                    receipt(6, seal_by=PAST, mode="test"), {**receipt(6, seal_by=PAST), "sequence": 7}):
+        assert owner.check(*words, proof={**proof, "receipt": json.dumps(changed)}).returncode == 1
+
+
+def test_receipts_with_false_signatures(owner):
+    owner.keep({**receipt(6, seal_by=PAST), "received_at": "2026-01-02T03:04:06.000000Z"})
+    found = owner.watch(code=2)
+    assert (found["false_receipts"], found["finding_count"], found["complete"]) == (1, 0, True)
+    owner.keep({**receipt(4, digest("other"), seal_by=PAST), "received_at": "2026-01-02T03:04:06.000000Z"})
+    owner.convict("receipt_differs")
+    assert owner.check().returncode == 1, "it proves nothing to others"
 
 
 @pytest.mark.parametrize("text", ("", "{}", "nonsense", "[]", '{"v":"constancia-log-proof/2"}'))
@@ -347,7 +367,7 @@ def test_documents_that_are_no_proofs(owner, text):
 
 
 def test_many_findings_have_one_document_each(owner):
-    owner.keep(*(receipt(n, seal_by="2026-01-02T03:14:05.000000Z") for n in range(10, 210)))
+    owner.keep(*(receipt(n, seal_by=PAST) for n in range(10, 210)))
     found = owner.watch(code=1)
     assert found["finding_count"] == 200 and len(found["findings"]) == 100
     with open(found["proof"], encoding="utf-8") as file:

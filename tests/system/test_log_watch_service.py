@@ -36,6 +36,13 @@ def size_of(log):
     return tlog.parse_checkpoint(tlog.parse_note(remote.note())[0])[1]
 
 
+def genesis_of(channel, last):
+    archive = channel.live.certified(seq_from=1, seq_to=last)
+    body = channel.live.download(archive["evidence_url"]).expect(200).body
+    with zipfile.ZipFile(io.BytesIO(body)) as opened:
+        return opened.read("genesis.json").decode()
+
+
 @pytest.mark.both_stores
 def test_the_log_of_a_service(service, tmp_path):
     channel, other = service.new_channel(), service.new_channel()
@@ -54,16 +61,14 @@ def test_the_log_of_a_service(service, tmp_path):
             found = owner.watch()
             assert found["finding_count"] == 0 and found["receipts"] == 3 * (number + 1)
     eventually(lambda: owner.watch()["covered"] == 18, "all events are in the log")
-    archive = channel.live.certified(seq_from=1, seq_to=18)
-    body = channel.live.download(archive["evidence_url"]).expect(200).body
-    with zipfile.ZipFile(io.BytesIO(body)) as opened:
-        genesis = opened.read("genesis.json")
-    assert tlog.tag_of(genesis) == tag
+    genesis = genesis_of(channel, 18)
+    assert tlog.tag_of(genesis.encode()) == tag
     done = run("log", "audit", "--json", f"--url={log.url}", f"--key={log.vkey}")
     assert done.returncode == 0 and json.loads(done.stdout)["finding_count"] == 0, done.stderr
-    (tmp_path / "genesis.json").write_bytes(genesis)
+    (tmp_path / "genesis.json").write_text(genesis)
     owner.words = [f"--genesis={tmp_path / 'genesis.json'}"]
-    assert owner.watch()["covered"] == 18
+    found = owner.watch()
+    assert (found["covered"], found["false_receipts"], found["waiting"]) == (18, 0, 0)
 
 
 @pytest.mark.sqlite
@@ -71,15 +76,18 @@ def test_a_copy_of_the_store_that_goes_on_is_convicted(service, tmp_path):
     """Two services with one key and one history up to the copy: whoever saw the one is shown the other."""
     channel = service.new_channel()
     log = ServiceLog(service)
-    owner = Watcher(tmp_path, log)
-    owner.words = [f"--tag={channel.id}={channel.live.get('/v1/channel').expect(200).json['log_tag']}"]
-    owner.keep(channel.live.register({"n": 1}).expect(201).json)
+    first = channel.live.register({"n": 1}).expect(201).json
+    genesis = genesis_of(channel, 1)
+    (tmp_path / "late").mkdir()
+    owner, late = Watcher(tmp_path, log, genesis), Watcher(tmp_path / "late", log, genesis)
+    owner.keep(first)
     eventually(lambda: size_of(log) > 0 and owner.watch()["covered"] == 1, "the first segment is in the log")
     assert service.stop() == 0
     shutil.copytree(tmp_path / "service", tmp_path / "fork")
     service.start()
     log.url = f"http://127.0.0.1:{service.port}/log"
-    owner.keep(Client(service, channel.live_key["key"]).register({"n": 2}).expect(201).json)
+    second = Client(service, channel.live_key["key"]).register({"n": 2}).expect(201).json
+    owner.keep(second)
     eventually(lambda: owner.watch()["covered"] == 2, "the second segment is in the log")
     known = size_of(log)
     fork = Service(tmp_path / "fork", seal__interval="1s", log__origin=ORIGIN, rate__live=100000)
@@ -87,6 +95,12 @@ def test_a_copy_of_the_store_that_goes_on_is_convicted(service, tmp_path):
     try:
         log.url = f"http://127.0.0.1:{fork.port}/log"
         liar = Client(fork, channel.live_key["key"])
+        liar.register({"another": "history"}).expect(201)
+        late.keep(first, second)  # one who has seen no log before, but has the receipts of the first history
+        eventually(lambda: late.run().returncode == 1, "the other second event is in the log")
+        assert [one["kind"] for one in late.watch(code=1)["findings"]] == ["receipt_differs"]
+        done = late.check(f"--receipt-key={second['receipt']['key']}")
+        assert done.returncode == 0 and "two histories" in json.loads(done.stdout)["what"], done.stdout
 
         def grow():
             liar.register({"another": "history"}).expect(201)

@@ -2,6 +2,9 @@
 
 import json
 
+from cryptography.hazmat.primitives.asymmetric import ed25519
+
+import receipts
 import tlog
 from client import run
 from static_log import ORIGIN, digest
@@ -10,19 +13,16 @@ CHANNEL = "ch_0123456789abcdefghij"
 GENESIS = json.dumps({"chain": "live", "channel_id": CHANNEL, "created_at": "2026-01-01T00:00:00.000000Z",
                       "nonce": "00112233445566778899aabbccddeeff", "v": 1}, separators=(",", ":"), sort_keys=True)
 TAG = tlog.tag_of(GENESIS.encode())
+RECEIPT_KEY = ed25519.Ed25519PrivateKey.from_private_bytes(b"\2" * 32)
 
 
 def receipt(sequence, chain_hash=None, seal_by=None, channel_id=CHANNEL, mode="live"):
-    """The answer to a registration."""
+    """The answer to a registration; signed if it promises a time."""
     event = {"event_id": f"evt_{sequence}", "channel_id": channel_id, "client_ref": f"ref-{sequence}",
              "sequence": sequence, "received_at": "2026-01-02T03:04:05.000000Z", "occurred_at": None,
-             "hash": digest(str(sequence)),
-             "hash_alg": "sha-256", "modality": "content", "config_version": 1, "mode": mode,
-             "chain_hash": chain_hash or digest(f"{TAG} {sequence}"), "status": "registered"}
-    if seal_by:
-        event["receipt"] = {"index": 0, "key": "", "origin": ORIGIN, "path": [], "seal_by": seal_by, "signature": "",
-                            "size": 1}
-    return event
+             "hash": digest(str(sequence)), "hash_alg": "sha-256", "modality": "content", "config_version": 1,
+             "mode": mode, "chain_hash": chain_hash or digest(f"{TAG} {sequence}"), "status": "registered"}
+    return receipts.sign(event, RECEIPT_KEY, ORIGIN, seal_by) if seal_by else event
 
 
 class Watcher:
@@ -35,9 +35,9 @@ class Watcher:
         self.receipts.write_text("")
         self.words = [f"--genesis={directory / 'genesis.json'}"]
 
-    def keep(self, *receipts):
+    def keep(self, *kept):
         with self.receipts.open("a") as out:
-            out.writelines(json.dumps(one) + "\n" for one in receipts)
+            out.writelines(json.dumps(one) + "\n" for one in kept)
 
     def run(self, *words):
         return run("log", "watch", "--once", "--json", f"--url={self.log.url}", f"--key={self.log.vkey}",
