@@ -488,15 +488,14 @@ int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNE
 
 int log_policy_write(const struct service *service, struct buf *out, struct error *error)
 {
-	char origin[NOTE_NAME_MAX + 1], vkey[NOTE_VKEY_SIZE];
+	char vkey[NOTE_VKEY_SIZE];
 	struct log_witness witnesses[LOG_WITNESSES_MAX];
 	size_t count;
 	int result = log_witnesses_parse(service->settings->log_witnesses, witnesses, &count, error);
 	if (result)
 		return result;
-	log_origin(service->settings, origin);
 	const struct note_key log =
-		note_key_make(origin, NOTE_ED25519, signer_log_key(service->signer));
+		note_key_make(service->log_origin, NOTE_ED25519, signer_log_key(service->signer));
 	note_key_write(&log, vkey);
 	buf_printf(out, "log %s\n", vkey);
 	for (size_t i = 0; i < count; i++) {
