@@ -6,6 +6,7 @@
 #define PATH_MEMORY_MAX ((size_t)4 << 20)
 
 _Static_assert(ROUND_BLOCK_SEGMENTS_MAX == ROUND_BLOCK_LEAVES_MAX, "a block is one tree");
+_Static_assert(SEGMENT_DOCUMENT_MAX == SEAL_DOCUMENT_MAX, "both are of one document");
 
 static int fault(const struct segment_record *segment, const char *words, struct error *error)
 {

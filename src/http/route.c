@@ -17,6 +17,7 @@ const struct route public_routes[] = {
      GET_ONLY,
      CORS_LISTED},
 	{"/v1/channel", {&operation_get_channel}, GET_ONLY, CORS_LISTED},
+	{"/v1/channel/seals", {&operation_get_channel_seals}, GET_ONLY, CORS_LISTED},
 	{"/v1/notices",
      {&operation_list_notices, &operation_create_notice},
      "GET, HEAD, POST",

@@ -76,8 +76,9 @@ enum method method_parse(const char *method);
 
 extern const struct operation operation_register, operation_register_batch, operation_list_events,
 	operation_get_event, operation_get_content, operation_get_evidence_record,
-	operation_get_channel, operation_get_balance, operation_list_notices, operation_create_notice,
-	operation_certify, operation_list_certifications, operation_get_certification,
+	operation_get_channel, operation_get_channel_seals, operation_get_balance,
+	operation_list_notices, operation_create_notice, operation_certify,
+	operation_list_certifications, operation_get_certification,
 	operation_get_certification_evidence_record, operation_download, operation_get_signers,
 	operation_get_signer_list, operation_get_log_checkpoint, operation_get_log_tile,
 	operation_openapi, operation_webhooks, operation_verify, operation_verify_code,

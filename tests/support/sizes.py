@@ -87,6 +87,9 @@ TABLE = {
     "issuers_cached": (32, (1,)),
     # Certifications and content.
     "archive_rounds": (1024, (1, 3)),
+    "archive_history": (1024, (1, 3)),
+    "seals_at_once": (64, (1, 3)),
+    "seals_whole": (256 * KIB, (1, 2000)),
     "part_entries": (None, (20, 500)),
     "part_bytes": (None, (12 * MIB, 50 * MIB)),  # more than the largest file
     "progress_us": (SECOND // 2, (1,)),

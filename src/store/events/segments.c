@@ -271,3 +271,41 @@ int store_read_segment_rounds(struct store *store, int64_t account, int64_t chai
 		                     (long long)chain, (long long)next);
 	return end_read(connection, result);
 }
+
+/* A seal document is ASCII, so its characters are its bytes. */
+int store_measure_seals(struct store *store, int64_t account, int64_t chain, int64_t first,
+                        int64_t last, int64_t *ret_bytes, struct error *error)
+{
+	struct db_connection *connection = begin_read(store, &error);
+	struct db_query *query = db_query_long(
+		connection, "SELECT COALESCE(SUM(LENGTH(document)), 0) FROM segments"
+					" WHERE account = $1 AND chain = $2 AND number BETWEEN $3 AND $4");
+	db_bind(query, account, chain, first, last);
+	int64_t bytes = db_step(query) ? db_integer(query, 0) : 0;
+	int result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret_bytes = bytes;
+	return result;
+}
+
+int store_read_seals(struct store *store, int64_t account, int64_t chain, int64_t first,
+                     int64_t last, int (*each)(void *context, struct slice document), void *context,
+                     struct error *error)
+{
+	struct db_connection *connection = begin_read(store, &error);
+	struct db_query *query =
+		db_query_long(connection, "SELECT number, document FROM segments WHERE account = $1"
+	                              " AND chain = $2 AND number BETWEEN $3 AND $4 ORDER BY number");
+	db_bind(query, account, chain, first, last);
+	int64_t next = first;
+	int given = OK;
+	for (; next <= last && !given && db_step(query) && db_integer(query, 0) == next; next++)
+		given = each(context, db_text(query, 1));
+	int result = db_end(query, error);
+	if (!result && given)
+		result = given;
+	else if (!result && next <= last)
+		result = error_cause(error, ERR_CORRUPT, "chain %lld: segment %lld is missing",
+		                     (long long)chain, (long long)next);
+	return end_read(connection, result);
+}

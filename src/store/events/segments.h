@@ -200,4 +200,16 @@ int store_read_segment_rounds(struct store *store, int64_t account, int64_t chai
                               int64_t last, int64_t *ret_rounds, int64_t *ret_places,
                               struct error *error) MUST_CHECK;
 
+/* The seal documents of the segments first to last of a chain. Seal documents never change. */
+#define SEGMENT_DOCUMENT_MAX 2048 /* bytes of one */
+/* Computes their total size in bytes. */
+int store_measure_seals(struct store *store, int64_t account, int64_t chain, int64_t first,
+                        int64_t last, int64_t *ret_bytes, struct error *error) MUST_CHECK;
+/* Calls `each` with every document, ascending; a value other than 0 ends the reading and is
+ * returned. Returns ERR_CORRUPT when a segment is missing. The call holds a database connection, so
+ * callers read a long range in parts. */
+int store_read_seals(struct store *store, int64_t account, int64_t chain, int64_t first,
+                     int64_t last, int (*each)(void *context, struct slice document), void *context,
+                     struct error *error) MUST_CHECK;
+
 #endif

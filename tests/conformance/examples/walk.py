@@ -78,6 +78,8 @@ class Walk:
             assert outcomes and all(one["http_status"] < 300 for one in outcomes), body
             return outcomes
         types = examples.answer_types(self.document, self.operations[name][2][self.operations[name][1]])
+        if "application/x-ndjson" in types:
+            return [json.loads(line) for line in body.split("\n") if line]
         return json.loads(body) if "application/json" in types else yaml.safe_load(body)
 
     def example(self, name):
