@@ -20,6 +20,7 @@ enum phase {
 	PHASE_RENEWALS,
 	PHASE_CHECKPOINTS,
 	PHASE_LOG_PLACES,
+	PHASE_HISTORY,
 	PHASE_CLOSED
 };
 
@@ -365,6 +366,16 @@ int archive_add_log_place(struct archive *archive, const struct archive_log_plac
 	buf_clear(&archive->text);
 	archive_log_line(place, &archive->text);
 	return add_line(archive, STREAM_LOG, error);
+}
+
+int archive_add_history(struct archive *archive, struct slice document, struct error *error)
+{
+	int result = enter(archive, PHASE_HISTORY, error);
+	if (result < 0)
+		return result;
+	buf_clear(&archive->text);
+	buf_add_slice(&archive->text, document);
+	return add_line(archive, STREAM_HISTORY, error);
 }
 
 /* Writes the ASiCManifest, which lists the manifest first, and its signature. */

@@ -18,6 +18,7 @@
  *   archive_add_checkpoint  each checkpoint of the log in which a path of a segment ends, and the
  *                        newest one, ascending
  *   archive_add_log_place  for each segment, in their order; if there are checkpoints
+ *   archive_add_history  each segment of the chain before the first one above, ascending; or none
  *   archive_finish
  *
  * A test archive has no leaves, segments and rounds. Content parts (part.h) can be written at the
@@ -36,7 +37,8 @@
 
 #define ARCHIVE_VERSION 3            /* written; older versions remain readable */
 #define ARCHIVE_VERSION_OF_SIGNERS 3 /* first version with an optional list of signers */
-#define ARCHIVE_VERSION_OF_LOG 3     /* first version with optional places in the log */
+#define ARCHIVE_VERSION_OF_LOG                                                                     \
+	3 /* first version with optional places in the log, and with an optional history */
 #define ARCHIVE_TOKENS_MAX 2
 #define ARCHIVE_TOKEN_OBJECTS_MAX 64     /* objects of each kind to which a token may refer */
 #define ARCHIVE_TOKEN_REVOCATIONS_MAX 16 /* CRLs and OCSP responses among them */
@@ -164,6 +166,9 @@ int archive_add_checkpoint(struct archive *archive, const struct archive_checkpo
                            struct error *error) MUST_CHECK;
 int archive_add_log_place(struct archive *archive, const struct archive_log_place *place,
                           struct error *error) MUST_CHECK;
+/* Adds the seal document of a segment before the archive's first one. */
+int archive_add_history(struct archive *archive, struct slice document, struct error *error)
+	MUST_CHECK;
 /* Sets the content parts, before archive_finish. They must stay valid until then. */
 int archive_set_parts(struct archive *archive, const struct part_facts *parts, size_t count,
                       struct error *error) MUST_CHECK;

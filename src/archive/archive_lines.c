@@ -8,8 +8,8 @@
 
 const char *archive_stream_text(enum archive_stream stream)
 {
-	static const char *const texts[] = {"events",     "leaves",   "seals",       "rounds",
-	                                    "validation", "renewals", "checkpoints", "log"};
+	static const char *const texts[] = {"events",   "leaves",      "seals", "rounds", "validation",
+	                                    "renewals", "checkpoints", "log",   "history"};
 	return texts[stream];
 }
 

@@ -35,6 +35,7 @@ enum archive_stream {
 	STREAM_RENEWALS,    /* not in version 1 */
 	STREAM_CHECKPOINTS, /* from version 3 on */
 	STREAM_LOG,         /* from version 3 on */
+	STREAM_HISTORY,     /* from version 3 on, if requested */
 	STREAM_COUNT
 };
 const char *archive_stream_text(enum archive_stream stream);

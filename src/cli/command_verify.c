@@ -26,6 +26,10 @@ const struct option verify_options[] = {
 	{"receipt", "FILE...",
      "responses to registrations: the archives must contain exactly these "
      "events; may be repeated"},
+	{"bridge", "FILE...",
+     "seal documents of the segments between archives of one channel "
+     "(/v1/channel/seals): they must lead from one archive to the next; may be "
+     "repeated"},
 	{"trusted-list", "FILE",
      "EU trusted list (ETSI TS 119 612), which states when a service was "
      "qualified"},
@@ -41,6 +45,7 @@ struct verification {
 	struct trust_roots roots;
 	struct sha256 signers[COMMAND_OPTIONS_MAX];
 	const char *receipts[COMMAND_OPTIONS_MAX];
+	const char *bridges[COMMAND_OPTIONS_MAX];
 	const char *signer_lists[COMMAND_OPTIONS_MAX];
 	struct arena arena; /* of the policy */
 	struct policy policy;
@@ -152,6 +157,8 @@ static int read_options(const struct command_line *line, struct verification *ve
 		                    &verification->roots.timestamps, error);
 	verification->options.receipts = verification->receipts;
 	verification->options.receipt_count = command_options(line, "receipt", verification->receipts);
+	verification->options.bridges = verification->bridges;
+	verification->options.bridge_count = command_options(line, "bridge", verification->bridges);
 	verification->options.signer_lists = verification->signer_lists;
 	verification->options.signer_list_count =
 		command_options(line, "signers", verification->signer_lists);

@@ -503,7 +503,11 @@ static int check_all(struct run *run)
 	if (!result)
 		result = verify_existence_plan(run);
 	if (!result)
+		result = verify_bridges_load(run);
+	if (!result)
 		result = verify_points_plan(run);
+	if (!result)
+		result = verify_bridges_compare(run);
 	if (!result)
 		has_worker = verify_part_worker_begin(run);
 	for (size_t k = has_worker ? 1 : 0; k < sizeof order / sizeof *order; k++) {
@@ -643,6 +647,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		record_run_findings(&run);
 	assert(!run.worker && !run.sums); /* no thread uses the inputs any more */
 	verify_points_free(&run);
+	verify_bridges_free(&run);
 	verify_receipts_free(&run);
 	verify_signers_free(&run);
 	free(run.others);

@@ -157,9 +157,20 @@ struct verify_signer_list {
 
 struct verify_counts {
 	uint64_t events, segments, timestamps, files, parts, reports;
-	uint64_t records;  /* evidence records */
-	uint64_t renewals; /* archive timestamps in archives */
-	uint64_t receipts; /* compared with their events */
+	uint64_t records;         /* evidence records */
+	uint64_t renewals;        /* archive timestamps in archives */
+	uint64_t receipts;        /* compared with their events */
+	uint64_t bridge_segments; /* seal documents of segments that are in no archive */
+};
+
+/* A chain of which several files were given. */
+struct verify_history {
+	const char *channel_id;
+	bool is_test;
+	int64_t first_sequence, last_sequence; /* from the first to the last event of the files */
+	size_t archives, bridges;
+	bool is_one; /* the files are of one history */
+	struct verify_history *next;
 };
 
 /* What the log of segments says of an archive (verify_options.log_policy has the known keys). */
@@ -196,6 +207,7 @@ struct verify_result {
 	struct verify_delay longest_delay;
 	struct verify_log *logs, *last_log;
 	struct verify_record *records, *last_record;
+	struct verify_history *histories, *last_history;
 	/* The files that only an evidence record covers: their number, and the first one. */
 	uint64_t existence_only;
 	struct verify_existence {
@@ -220,6 +232,11 @@ struct verify_options {
 	 * A receipt of an event that no archive contains is unchecked, too. */
 	const char *const *receipts;
 	size_t receipt_count;
+	/* Files of seal documents, one per line in ascending order (GET /v1/channel/seals), each an
+	 * unbroken run of one chain. If there is a bridge of a chain, it is wrong if the bridges do not
+	 * connect all archives of the chain. */
+	const char *const *bridges;
+	size_t bridge_count;
 	/* Files with the service's signed list of its signers (archive/signer_list.h). A signature by a
 	 * certificate that is not listed, or was not in force at that time, is wrong. The newest list
 	 * is used. A list that cannot be used is unchecked. */
@@ -284,7 +301,8 @@ int verify_exit_code(const struct verify_result *result);
  * "could_not_check","evidence_records":[{"covers":[path],"exists_since","path","timestamps":[{
  * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"files":[{"kind","listed",
  * "path","sha256","signed_at","signer"}],"findings":[{"code","detail","path","severity","what",
- * "what_es","where"}],"findings_version","longest_delay":{
+ * "what_es","where"}],"findings_version","histories":[{"archives","bridges","channel_id",
+ * "first_sequence","last_sequence","mode","one_history"}],"longest_delay":{
  * "between","gen_time","microseconds","path","received_at","sequence"}|null,"logs":[{"cosigned_by":[{
  * "name","time"}],"entries","origin","path","segments","segments_logged","signed"}],"signatures":[{
  * "checkable_until","level","path"}],"signer_list":{"issued_at","path","service","signed_at",

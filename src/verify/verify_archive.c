@@ -154,18 +154,20 @@ static void check_files(struct archive_check *check)
 	}
 }
 
-/* Checks the names and the order of the files. */
-/* Returns the streams that an archive of its version and mode may have. Those of the log belong
+/* Returns whether an archive of its version and mode may have a stream. Those of the log belong
  * together; the check of the segments finds out whether the second is missing. */
-static int stream_count(struct archive_check *check)
+static bool may_have_stream(const struct archive_check *check, enum archive_stream stream)
 {
 	char path[ZIP_NAME_MAX + 1];
+	if (stream < STREAM_CHECKPOINTS)
+		return true;
+	if (check->manifest.version < ARCHIVE_VERSION_OF_LOG || check->manifest.facts.mode != MODE_LIVE)
+		return false;
 	archive_stream_path(STREAM_CHECKPOINTS, 1, path);
-	bool may_have_log = check->manifest.version >= ARCHIVE_VERSION_OF_LOG &&
-	                    check->manifest.facts.mode == MODE_LIVE && zip_find(check->zip, path);
-	return may_have_log ? STREAM_COUNT : STREAM_CHECKPOINTS;
+	return stream == STREAM_HISTORY || zip_find(check->zip, path);
 }
 
+/* Checks the names and the order of the files. */
 static void check_names(struct archive_check *check)
 {
 	static const char *const fixed[] = {ARCHIVE_README_NAME, ARCHIVE_LEEME_NAME,
@@ -183,10 +185,11 @@ static void check_names(struct archive_check *check)
 		if (strcmp(name_of(check, at, name), path) != 0)
 			wrong(check, name, FINDING_ARCHIVE_FILE_MISPLACED, path);
 	}
-	for (int stream = 0; stream < stream_count(check); stream++)
+	for (int stream = 0; stream < STREAM_COUNT; stream++)
 		for (uint32_t number = 1; at < end; number++, at++) {
 			archive_stream_path((enum archive_stream)stream, number, path);
-			if (strcmp(name_of(check, at, name), path) != 0)
+			if (!may_have_stream(check, (enum archive_stream)stream) ||
+			    strcmp(name_of(check, at, name), path) != 0)
 				break;
 		}
 	for (; at < end; at++)

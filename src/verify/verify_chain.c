@@ -33,6 +33,7 @@ int chain_record_error(struct chain *chain, enum archive_stream stream, int stat
 		[STREAM_RENEWALS] = FINDING_RENEWAL_MALFORMED,
 		[STREAM_CHECKPOINTS] = FINDING_LOG_CHECKPOINT_MALFORMED,
 		[STREAM_LOG] = FINDING_LOG_PLACE_MALFORMED,
+		[STREAM_HISTORY] = FINDING_BRIDGE_MALFORMED,
 	};
 	assert((size_t)stream < STREAM_COUNT && lines[stream] != FINDING_NONE);
 	return verify_add_error(chain->run, chain->facts->input->path,
@@ -145,13 +146,21 @@ static void warn_times(struct chain *chain)
 
 static int walk(struct chain *chain)
 {
-	int result = 1;
+	int result = 0;
 	verify_point_event(chain->run, chain->facts->input, chain->range->first_sequence - 1,
 	                   &chain->manifest->previous_chain_hash, TIME_NONE);
 	verify_receipt_hash(chain->run, chain->facts->input, chain->range->first_sequence - 1,
 	                    &chain->manifest->previous_chain_hash);
-	while (chain->range->mode == MODE_LIVE && result == 1)
-		result = chain_check_segment(chain);
+	if (chain->facts->has_genesis)
+		verify_point_event(chain->run, chain->facts->input, 0, &chain->facts->genesis_hash,
+		                   TIME_NONE);
+	if (chain->range->mode == MODE_LIVE)
+		result = chain_check_history(chain);
+	if (result < 0)
+		return result;
+	do
+		result = chain->range->mode == MODE_LIVE ? chain_check_segment(chain) : 0;
+	while (result == 1);
 	if (result < 0)
 		return result;
 	if (chain->segment_seen && chain->round.usable)

@@ -101,6 +101,8 @@ struct chain {
 
 	struct log_check *log; /* NULL: the archive has no checkpoints of a log */
 
+	struct seal_walk history; /* of the stream history/; without documents: there is none */
+
 	size_t part; /* index of the content part that contains the next content event */
 	struct zip_reader *part_zip;
 	struct line_stream *part_index;
@@ -184,6 +186,11 @@ void chain_ignore_later_revocation(const struct stamp_state *stamp, struct token
 /* Records warnings about the revoked timestamps of a round. Returns whether all of them were
  * revoked. */
 bool chain_warn_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count);
+
+/* ---- verify_bridge.c ---- */
+/* Reads the seal documents from the first segment of the chain to the first one of the archive,
+ * before the segments. */
+int chain_check_history(struct chain *chain) MUST_CHECK;
 
 /* ---- verify_log.c ---- */
 /* Begins the check of the log, if the archive has its checkpoints. */

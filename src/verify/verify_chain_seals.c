@@ -271,6 +271,12 @@ static void check_seal(struct chain *chain, const struct seal_document *seal)
 			chain_wrong_at(chain, seals, "seal.chain_hash_before", FINDING_SEGMENT_PREVIOUS_EVENT);
 		return;
 	}
+	const struct seal_walk *history = &chain->history;
+	if (history->count > 0 &&
+	    (seal->first_sequence != history->last_sequence + 1 || !seal->previous_seal_hash ||
+	     !sha256_equal(seal->previous_seal_hash, &history->seal_hash) ||
+	     !sha256_equal(&seal->chain_hash_before, &history->chain_hash)))
+		chain_wrong_at(chain, seals, "seal.previous_seal_hash", FINDING_HISTORY_NOT_LEADING);
 	if ((seal->first_sequence == 1) != (seal->previous_seal_hash == NULL))
 		chain_wrong_at(chain, seals, "seal.previous_seal_hash",
 		               FINDING_SEGMENT_PREVIOUS_SEAL_OF_FIRST);

@@ -71,6 +71,8 @@ struct run {
 	struct arena arena;   /* memory of the inputs' members */
 	struct point *points; /* sorted; verify_points.c */
 	size_t point_count;
+	struct bridge *bridges; /* as given; verify_bridge.c */
+	size_t bridge_count;
 	void *sealed;                    /* search tree of documents; verify_points.c */
 	struct loaded_receipt *receipts; /* sorted; verify_receipts.c */
 	size_t receipt_count;
@@ -243,6 +245,32 @@ struct point {
 	struct sha256 token_hash;
 };
 
+/* A run of seal documents of one chain, each naming the one before it. */
+struct seal_walk {
+	uint64_t count;
+	char channel_id[ID_SIZE];
+	int64_t first_sequence, last_sequence; /* events that the documents cover */
+	struct sha256 seal_hash, chain_hash;   /* of the last document, and of its last event */
+};
+/* Continues the run. Returns 0, or ERR_INVALID_EVIDENCE if the document does not continue it. */
+int verify_walk_seal(struct seal_walk *walk, const struct seal_document *seal,
+                     const struct sha256 *seal_hash, struct error *error) MUST_CHECK;
+
+/* A given file of seal documents. */
+struct bridge {
+	const char *path;
+	bool usable;
+	struct seal_walk walk;
+};
+/* Reads the bridges in the options, before verify_points_plan. Records files that are no unbroken
+ * run. Returns 0 or ERR_NO_MEMORY. */
+int verify_bridges_load(struct run *run) MUST_CHECK;
+/* Reads them again to compare each document at the positions to compare. */
+int verify_bridges_compare(struct run *run) MUST_CHECK;
+void verify_bridges_free(struct run *run);
+void verify_point_bridge(struct run *run, const struct bridge *bridge,
+                         const struct seal_document *seal, const struct sha256 *seal_hash);
+
 /* Determines the positions to compare, before the archives are checked, from what the archives
  * claim. */
 int verify_points_plan(struct run *run) MUST_CHECK;
@@ -261,6 +289,9 @@ int verify_point_document(struct run *run, const struct input *archive, int64_t 
 /* Records, after all archives, duplicate certification identifiers, ranges by time whose ends are
  * unproven, and archives that are not connected to each other. Returns 0 or ERR_NO_MEMORY. */
 int verify_points_conclude(struct run *run) MUST_CHECK;
+/* Records which archives and bridges are not connected to each other, and lists the histories
+ * (verify_connections.c). Returns 0 or ERR_NO_MEMORY. */
+int verify_connections(struct run *run) MUST_CHECK;
 
 /* ---- receipts ---- */
 

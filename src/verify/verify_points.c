@@ -7,6 +7,7 @@
 #include "verify/verify_check.h"
 
 #define POINTS_PER_ARCHIVE 4
+#define POINTS_PER_BRIDGE 2
 #define OUTLINE_ARENA_MAX ((size_t)256 << 20)
 #define SEGMENT_ARENA_MAX ((size_t)1 << 20)
 
@@ -27,14 +28,28 @@ static int compare_points(const void *a, const void *b)
 	                             (struct place){y->channel_id, y->chain, y->sequence});
 }
 
-/* Returns the first point of the archive's chain at or after `sequence`; NULL: none. */
-static struct point *find_from(const struct run *run, const struct input *archive, int64_t sequence)
+/* The source of hashes of a chain. */
+struct source {
+	const char *path;
+	const char *channel_id; /* NULL: an archive that could not be read */
+	enum mode chain;
+	bool is_bridge;
+};
+
+static struct source source_of(const struct input *archive)
 {
 	const struct archive_facts *facts = &archive->manifest.facts;
+	return (struct source){archive->path, archive->described ? facts->channel_id : NULL,
+	                       facts->mode, false};
+}
+
+/* Returns the first point of the source's chain at or after `sequence`; NULL: none. */
+static struct point *find_from(const struct run *run, const struct source *source, int64_t sequence)
+{
 	struct point wanted = {
-		.channel_id = facts->channel_id, .chain = facts->mode, .sequence = sequence};
+		.channel_id = source->channel_id, .chain = source->chain, .sequence = sequence};
 	size_t low = 0, high = run->point_count;
-	if (!archive->described)
+	if (!source->channel_id)
 		return NULL;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -50,54 +65,99 @@ static struct point *find_from(const struct run *run, const struct input *archiv
 	return compare_points(found, &wanted) == 0 ? found : NULL;
 }
 
-static struct point *find_at(const struct run *run, const struct input *archive, int64_t sequence)
+static struct point *find_at(const struct run *run, const struct source *source, int64_t sequence)
 {
-	struct point *point = find_from(run, archive, sequence);
+	struct point *point = find_from(run, source, sequence);
 	return point && point->sequence == sequence ? point : NULL;
 }
 
-void verify_point_event(struct run *run, const struct input *archive, int64_t sequence,
-                        const struct sha256 *chain_hash, int64_t received_at_us)
+static void compare_event(struct run *run, const struct source *source, int64_t sequence,
+                          const struct sha256 *chain_hash, int64_t received_at_us)
 {
-	struct point *point = find_at(run, archive, sequence);
+	struct point *point = find_at(run, source, sequence);
 	if (!point)
 		return;
 	if (received_at_us != TIME_NONE)
 		point->received_at_us = received_at_us;
 	if (!point->path) {
-		point->path = archive->path;
+		point->path = source->path;
 		point->chain_hash = *chain_hash;
 	} else if (!sha256_equal(&point->chain_hash, chain_hash)) {
-		verify_add(run, VERIFY_WRONG, archive->path, "", FINDING_HISTORY_DIFFERS, point->path,
-		           sequence);
+		if (source->is_bridge)
+			verify_add(run, VERIFY_WRONG, source->path, "", FINDING_BRIDGE_DIFFERS, point->path,
+			           sequence);
+		else
+			verify_add(run, VERIFY_WRONG, source->path, "", FINDING_HISTORY_DIFFERS, point->path,
+			           sequence);
 	}
+}
+
+static void compare_seals(struct run *run, const struct source *source, struct point *point,
+                          const struct sha256 *seal_hash)
+{
+	if (!point->seal_path) {
+		point->seal_path = source->path;
+		point->seal_hash = *seal_hash;
+	} else if (!sha256_equal(&point->seal_hash, seal_hash)) {
+		if (source->is_bridge)
+			verify_add(run, VERIFY_WRONG, source->path, "", FINDING_BRIDGE_DIFFERS,
+			           point->seal_path, point->sequence);
+		else
+			verify_add(run, VERIFY_WRONG, source->path, "", FINDING_HISTORY_SEALS, point->seal_path,
+			           point->sequence);
+	}
+}
+
+static void compare_tokens(struct run *run, const struct source *source, struct point *point,
+                           const struct sha256 *token_hash)
+{
+	if (!point->token_path) {
+		point->token_path = source->path;
+		point->token_hash = *token_hash;
+	} else if (!sha256_equal(&point->token_hash, token_hash)) {
+		verify_add(run, VERIFY_WRONG, source->path, "", FINDING_HISTORY_TOKENS, point->token_path,
+		           point->sequence);
+	}
+}
+
+static void compare_seal(struct run *run, const struct source *source, int64_t first, int64_t last,
+                         const struct sha256 *seal_hash, const struct sha256 *token_hash)
+{
+	const struct point *end = run->points + run->point_count;
+	for (struct point *point = find_from(run, source, first);
+	     point && point < end && find_at(run, source, point->sequence) == point &&
+	     point->sequence <= last;
+	     point++) {
+		compare_seals(run, source, point, seal_hash);
+		if (token_hash)
+			compare_tokens(run, source, point, token_hash);
+	}
+}
+
+void verify_point_event(struct run *run, const struct input *archive, int64_t sequence,
+                        const struct sha256 *chain_hash, int64_t received_at_us)
+{
+	const struct source source = source_of(archive);
+	compare_event(run, &source, sequence, chain_hash, received_at_us);
 }
 
 void verify_point_seal(struct run *run, const struct input *archive, int64_t first, int64_t last,
                        const struct sha256 *seal_hash, const struct sha256 *token_hash)
 {
-	const struct point *end = run->points + run->point_count;
-	for (struct point *point = find_from(run, archive, first);
-	     point && point < end && find_at(run, archive, point->sequence) == point &&
-	     point->sequence <= last;
-	     point++) {
-		if (!point->seal_path) {
-			point->seal_path = archive->path;
-			point->seal_hash = *seal_hash;
-		} else if (!sha256_equal(&point->seal_hash, seal_hash)) {
-			verify_add(run, VERIFY_WRONG, archive->path, "", FINDING_HISTORY_SEALS,
-			           point->seal_path, point->sequence);
-		}
-		if (!token_hash)
-			continue;
-		if (!point->token_path) {
-			point->token_path = archive->path;
-			point->token_hash = *token_hash;
-		} else if (!sha256_equal(&point->token_hash, token_hash)) {
-			verify_add(run, VERIFY_WRONG, archive->path, "", FINDING_HISTORY_TOKENS,
-			           point->token_path, point->sequence);
-		}
-	}
+	const struct source source = source_of(archive);
+	compare_seal(run, &source, first, last, seal_hash, token_hash);
+}
+
+void verify_point_bridge(struct run *run, const struct bridge *bridge,
+                         const struct seal_document *seal, const struct sha256 *seal_hash)
+{
+	const struct source source = {bridge->path, seal->channel_id, MODE_LIVE, true};
+	const int64_t before = seal->first_sequence - 1;
+	compare_event(run, &source, before, &seal->chain_hash_before, TIME_NONE);
+	compare_event(run, &source, seal->last_sequence, &seal->chain_hash_last, TIME_NONE);
+	if (seal->previous_seal_hash)
+		compare_seal(run, &source, before, before, seal->previous_seal_hash, NULL);
+	compare_seal(run, &source, seal->first_sequence, seal->last_sequence, seal_hash, NULL);
 }
 
 /* ---- unique documents of a channel ---- */
@@ -159,6 +219,7 @@ struct outline {
 	enum mode chain;
 	int64_t first, last;                /* the range */
 	int64_t segments_from, segments_to; /* events covered by its segments */
+	bool has_history;                   /* it has the seal documents of all segments before */
 };
 
 /* Reads the events that an archive's segments cover. A hostile archive may contain any number of
@@ -205,6 +266,13 @@ static int outline_segments(struct zip_reader *zip, struct input *archive, struc
 	return result == ERR_INVALID_EVIDENCE ? 0 : result;
 }
 
+static bool has_history(const struct zip_reader *zip)
+{
+	char path[ZIP_NAME_MAX + 1];
+	archive_stream_path(STREAM_HISTORY, 1, path);
+	return zip_find(zip, path);
+}
+
 static int outline_zip(struct run *run, struct zip_reader *zip, struct input *archive,
                        struct outline *outline, struct error *error)
 {
@@ -227,8 +295,17 @@ static int outline_zip(struct run *run, struct zip_reader *zip, struct input *ar
 	                            facts->first_sequence,
 	                            facts->last_sequence,
 	                            facts->first_sequence,
-	                            facts->last_sequence};
+	                            facts->last_sequence,
+	                            has_history(zip)};
 	return outline->channel_id ? outline_segments(zip, archive, outline, error) : ERR_NO_MEMORY;
+}
+
+static void add_point(struct run *run, const char *channel_id, enum mode chain, int64_t sequence)
+{
+	run->points[run->point_count++] = (struct point){.channel_id = channel_id,
+	                                                 .chain = chain,
+	                                                 .sequence = sequence,
+	                                                 .received_at_us = TIME_NONE};
 }
 
 /* An invalid archive has no points of its own. Its check will record the error. */
@@ -251,15 +328,22 @@ static int add_points(struct run *run, struct input *archive)
 		return result == ERR_IO ? 0 : result;
 	}
 	archive->outlined = true;
-	archive->hashes_from = outline.segments_from - 1;
+	archive->hashes_from = outline.has_history ? 0 : outline.segments_from - 1;
 	archive->hashes_to = outline.segments_to;
 	const int64_t places[POINTS_PER_ARCHIVE] = {outline.segments_from - 1, outline.first - 1,
 	                                            outline.last + 1, outline.segments_to};
 	for (size_t i = 0; i < POINTS_PER_ARCHIVE; i++)
-		run->points[run->point_count++] = (struct point){.channel_id = outline.channel_id,
-		                                                 .chain = outline.chain,
-		                                                 .sequence = places[i],
-		                                                 .received_at_us = TIME_NONE};
+		add_point(run, outline.channel_id, outline.chain, places[i]);
+	return 0;
+}
+
+static int add_ends(struct run *run, const struct seal_walk *walk)
+{
+	const char *channel_id = arena_text(&run->arena, walk->channel_id);
+	if (!channel_id)
+		return ERR_NO_MEMORY;
+	add_point(run, channel_id, MODE_LIVE, walk->first_sequence - 1);
+	add_point(run, channel_id, MODE_LIVE, walk->last_sequence);
 	return 0;
 }
 
@@ -279,15 +363,19 @@ int verify_points_plan(struct run *run)
 	size_t archives = 0;
 	for (size_t i = 0; i < run->input_count; i++)
 		archives += run->inputs[i].kind == INPUT_ARCHIVE;
-	if (archives < 2)
+	if (archives < 2 && run->bridge_count == 0)
 		return 0;
-	run->points = calloc(archives, POINTS_PER_ARCHIVE * sizeof *run->points);
+	run->points = calloc(archives * POINTS_PER_ARCHIVE + run->bridge_count * POINTS_PER_BRIDGE + 1,
+	                     sizeof *run->points);
 	if (!run->points)
 		return ERR_NO_MEMORY;
 	int result = 0;
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_ARCHIVE)
 			result = add_points(run, &run->inputs[i]);
+	for (size_t i = 0; i < run->bridge_count && !result; i++)
+		if (run->bridges[i].usable)
+			result = add_ends(run, &run->bridges[i].walk);
 	remove_duplicates(run);
 	return result;
 }
@@ -319,8 +407,9 @@ static void find_duplicate_id(struct run *run, size_t index)
 static void judge_ends(struct run *run, const struct input *archive)
 {
 	const struct archive_facts *facts = &archive->manifest.facts;
-	const struct point *before = find_at(run, archive, facts->first_sequence - 1);
-	const struct point *after = find_at(run, archive, facts->last_sequence + 1);
+	const struct source source = source_of(archive);
+	const struct point *before = find_at(run, &source, facts->first_sequence - 1);
+	const struct point *after = find_at(run, &source, facts->last_sequence + 1);
 	bool begin_shown = facts->first_sequence == 1;
 	bool end_shown = false;
 	if (before && before->received_at_us != TIME_NONE) {
@@ -342,55 +431,6 @@ static void judge_ends(struct run *run, const struct input *archive)
 		verify_add(run, VERIFY_WARNING, archive->path, "", FINDING_RANGE_OPEN_AFTER);
 }
 
-static struct place begin_of(const struct input *archive)
-{
-	const struct archive_facts *facts = &archive->manifest.facts;
-	return (struct place){facts->channel_id, facts->mode, archive->hashes_from};
-}
-
-static int compare_begins(const void *a, const void *b)
-{
-	const struct input *const *x = a, *const *y = b;
-	return verify_compare_places(begin_of(*x), begin_of(*y));
-}
-
-static bool same_chain(const struct input *a, const struct input *b)
-{
-	return a->manifest.facts.mode == b->manifest.facts.mode &&
-	       strcmp(a->manifest.facts.channel_id, b->manifest.facts.channel_id) == 0;
-}
-
-/* Warns about two archives without a common chain hash, which may be of different histories. */
-static void judge_gaps(struct run *run, const struct input **archives, size_t count)
-{
-	const struct input *furthest = NULL;
-	for (size_t i = 0; i < count; i++) {
-		const struct input *archive = archives[i];
-		bool continues = furthest && same_chain(furthest, archive);
-		if (continues && archive->hashes_from > furthest->hashes_to)
-			verify_add(run, VERIFY_WARNING, archive->path, "", FINDING_HISTORY_NOT_CONNECTED,
-			           furthest->path, furthest->hashes_to, archive->hashes_from + 1);
-		if (!continues || archive->hashes_to > furthest->hashes_to)
-			furthest = archive;
-	}
-}
-
-static int find_gaps(struct run *run)
-{
-	const struct input **archives = calloc(run->input_count, sizeof(struct input *));
-	size_t count = 0;
-	if (!archives)
-		return ERR_NO_MEMORY;
-	for (size_t i = 0; i < run->input_count; i++)
-		if (run->inputs[i].kind == INPUT_ARCHIVE && run->inputs[i].described &&
-		    run->inputs[i].outlined)
-			archives[count++] = &run->inputs[i];
-	qsort(archives, count, sizeof(struct input *), compare_begins);
-	judge_gaps(run, archives, count);
-	free(archives);
-	return 0;
-}
-
 int verify_points_conclude(struct run *run)
 {
 	for (size_t i = 0; i < run->input_count; i++) {
@@ -402,5 +442,5 @@ int verify_points_conclude(struct run *run)
 		    archive->manifest.facts.requested_to_us != TIME_NONE)
 			judge_ends(run, archive);
 	}
-	return run->point_count > 0 ? find_gaps(run) : 0;
+	return run->point_count > 0 ? verify_connections(run) : 0;
 }

@@ -206,6 +206,23 @@ static void print_records(const struct verify_result *result, struct json_writer
 	json_end_array(writer);
 }
 
+static void print_histories(const struct verify_result *result, struct json_writer *writer)
+{
+	json_begin_array(writer, "histories");
+	for (const struct verify_history *at = result->histories; at; at = at->next) {
+		json_begin_object(writer, NULL);
+		json_integer(writer, "archives", (int64_t)at->archives);
+		json_integer(writer, "bridges", (int64_t)at->bridges);
+		json_text(writer, "channel_id", at->channel_id);
+		json_integer(writer, "first_sequence", at->first_sequence);
+		json_integer(writer, "last_sequence", at->last_sequence);
+		json_text(writer, "mode", mode_text(at->is_test ? MODE_TEST : MODE_LIVE));
+		json_boolean(writer, "one_history", at->is_one);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
 static void print_verdict(const struct verify_result *result, struct json_writer *writer)
 {
 	static const char *const codes[] = {
@@ -241,6 +258,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_time(&writer, "as_of", result->at_us);
 	print_identities(&result->authorities, &writer, "authorities");
 	json_begin_object(&writer, "checked");
+	json_integer(&writer, "bridge_segments", (int64_t)counts->bridge_segments);
 	json_integer(&writer, "events", (int64_t)counts->events);
 	json_integer(&writer, "evidence_records", (int64_t)counts->records);
 	json_integer(&writer, "files", (int64_t)counts->files);
@@ -256,6 +274,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	print_files(result, &writer);
 	print_findings(result, &writer, "findings", false);
 	json_integer(&writer, "findings_version", FINDINGS_VERSION);
+	print_histories(result, &writer);
 	print_delay(&result->longest_delay, &writer);
 	print_logs(result, &writer);
 	print_levels(result, &writer);
@@ -447,6 +466,19 @@ static void show_logs(const struct verify_result *result, bool spanish, FILE *ou
 	}
 }
 
+static void show_histories(const struct verify_result *result, bool spanish, FILE *out)
+{
+	for (const struct verify_history *at = result->histories; at; at = at->next)
+		if (at->is_one)
+			fprintf(out,
+			        spanish ? "una sola historia del canal %s, eventos %" PRId64 " a %" PRId64
+			                  ": %zu archivos y %zu puentes de documentos de sello\n"
+			                : "one history of channel %s, events %" PRId64 " to %" PRId64
+			                  ": %zu archives and %zu bridges of seal documents\n",
+			        at->channel_id, at->first_sequence, at->last_sequence, at->archives,
+			        at->bridges);
+}
+
 static void show_extra_counts(const struct verify_counts *counts, bool spanish, FILE *out)
 {
 	const struct {
@@ -458,6 +490,9 @@ static void show_extra_counts(const struct verify_counts *counts, bool spanish, 
 		{counts->renewals,
 	     {"archive timestamps of renewals checked",
 	      "sellos de tiempo de archivo de renovaciones comprobados"}},
+		{counts->bridge_segments,
+	     {"seal documents of other segments checked",
+	      "documentos de sello de otros segmentos comprobados"}},
 		{counts->records, {"evidence records checked", "registros de evidencias comprobados"}},
 	};
 	for (size_t i = 0; i < sizeof items / sizeof *items; i++)
@@ -480,6 +515,7 @@ static void print_text(const struct verify_result *result, enum language languag
 	show_levels(result, spanish, out);
 	show_delay(&result->longest_delay, spanish, out);
 	show_logs(result, spanish, out);
+	show_histories(result, spanish, out);
 	const struct verify_counts *counts = &result->checked;
 	enum verify_verdict verdict = verify_verdict(result);
 	show_extra_counts(counts, spanish, out);

@@ -181,7 +181,7 @@ def test_the_manual_has_every_option_and_every_member():
     named = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"^\.(?:Pf \( )?(?:Va|Li) (.*)$", page, re.M))))
     schemas = checked.described()["components"]["schemas"]
     for name in ("FileVerification", "FileVerdict", "FileFinding", "CheckedFile", "FileParty",
-                 "FileEvidenceRecord", "FileDelay"):
+                 "FileEvidenceRecord", "FileDelay", "FileHistory"):
         assert set(members(schemas[name])) <= named, name
     for code in schemas["FileVerdict"]["properties"]["code"]["enum"]:
         assert code in named
