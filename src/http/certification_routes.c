@@ -55,9 +55,23 @@ static int take_integer(const struct json *member, const char *name, int64_t *re
 	return 0;
 }
 
-static int take_member(const struct json *member, struct certification_range *range,
-                       struct error *error)
+static int take_boolean(const struct json *member, const char *name, bool *ret_value,
+                        struct error *error)
 {
+	if (member->type == JSON_NULL)
+		return 0;
+	if (member->type != JSON_TRUE && member->type != JSON_FALSE)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_TYPE, name, "true or false",
+		                 "true o false", NULL);
+	*ret_value = member->type == JSON_TRUE;
+	return 0;
+}
+
+static int take_member(const struct json *member, struct certification_range *range,
+                       bool *seal_history, struct error *error)
+{
+	if (slice_is(member->name, "seal_history"))
+		return take_boolean(member, "seal_history", seal_history, error);
 	bool from = slice_is(member->name, "from"), to = slice_is(member->name, "to");
 	bool seq_from = slice_is(member->name, "seq_from"), seq_to = slice_is(member->name, "seq_to");
 	if (!from && !to && !seq_from && !seq_to) {
@@ -75,7 +89,7 @@ static int take_member(const struct json *member, struct certification_range *ra
 }
 
 static int parse_range(struct exchange *exchange, struct certification_range *range,
-                       struct error *error)
+                       bool *seal_history, struct error *error)
 {
 	struct json *body;
 	*range = (struct certification_range){.from_us = TIME_NONE, .to_us = TIME_NONE};
@@ -85,7 +99,7 @@ static int parse_range(struct exchange *exchange, struct certification_range *ra
 	if (body->type != JSON_OBJECT)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_BODY_OBJECT, NULL);
 	for (const struct json *member = body->first; member && !result; member = member->next)
-		result = take_member(member, range, error);
+		result = take_member(member, range, seal_history, error);
 	return result;
 }
 
@@ -110,7 +124,7 @@ static int certify(struct exchange *exchange, struct error *error)
 	};
 	bool replayed = false;
 	int64_t wait_seconds = 0;
-	int result = parse_range(exchange, &range, error);
+	int result = parse_range(exchange, &range, &order.seal_history, error);
 	if (!result)
 		result = certification_range_check(&range, INT64_MAX, error); /* check without the chain */
 	if (!result)

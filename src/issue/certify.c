@@ -310,9 +310,9 @@ int certification_request(struct service *service, const struct certification_or
 	arena_init(&arena, CERTIFY_MEMORY_MAX);
 	struct certification before;
 	for (;;) {
-		result =
-			store_find_repeated(service->store, key->account, key->chain, order->idempotency_key,
-		                        store_now_us(service->store), order->range, &arena, &before, error);
+		result = store_find_repeated(service->store, key->account, key->chain,
+		                             order->idempotency_key, store_now_us(service->store),
+		                             order->range, order->seal_history, &arena, &before, error);
 		if (result != ERR_NOT_FOUND)
 			break;
 		result = accept_new(service, order, out, ret_wait_seconds, error);

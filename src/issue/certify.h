@@ -13,6 +13,7 @@ struct certification_order {
 	/* ERR_REFUSED if the estimate differs (store/certifications/certifications.h); NULL: not
 	 * checked */
 	const struct certification_expected *expected;
+	bool seal_history; /* the archive has the seal documents of all segments before its own */
 	enum language language;
 	bool slow, fails;    /* in test mode, forced by a scenario (service/interface.h) */
 	struct store *store; /* store handle with the audit record of the acceptance
@@ -22,7 +23,8 @@ struct certification_order {
  * Certification record as JSON.
  * If the idempotency key was accepted on the chain within the last 24 hours, nothing of that is
  * done: *ret_replayed is set, and the present record of that certification is returned; for another
- * range ERR_CONFLICT. *ret_wait_seconds (may be NULL) is set as by certification_get. */
+ * range or seal_history ERR_CONFLICT. *ret_wait_seconds (may be NULL) is set as by
+ * certification_get. */
 int certification_request(struct service *service, const struct certification_order *order,
                           struct buf *out, bool *ret_replayed, int64_t *ret_wait_seconds,
                           struct error *error) MUST_CHECK;

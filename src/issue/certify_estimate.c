@@ -4,12 +4,14 @@
 #include "issue/certify_range.h"
 #include "report/report.h"
 #include "service/read_only.h"
+#include "store/events/segments.h"
 
 /* Upper bounds, in addition to the content: both reports, a row of a report, and the overhead of
  * each event in the archive and the content part. */
 #define REPORTS_BYTES ((int64_t)1 << 20)
 #define ROW_BYTES 1024
 #define EVENT_BYTES 512
+#define SEGMENT_MEMORY_MAX ((size_t)4 << 20)
 #define SUMMED_EVENTS_MAX 10000 /* number of events whose content is added up individually */
 
 /* Estimates the content; never too low, because few of a day's events may have most of its
@@ -29,11 +31,30 @@ static int expect_content(struct service *service, const struct certification *c
 	return result;
 }
 
+/* Computes the size of the seal documents before the range; never too low, because they are
+ * compressed. */
+static int expect_history(struct service *service, const struct certification *certification,
+                          int64_t *ret_bytes, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	struct segment_record segment;
+	arena_init(&arena, SEGMENT_MEMORY_MAX);
+	if (!certification->seal_history || certification->mode == MODE_TEST)
+		return OK;
+	int result = store_find_segment(service->store, certification->account, certification->chain,
+	                                certification->first_sequence, &arena, &segment, error);
+	if (result && result != ERR_NOT_FOUND)
+		return result;
+	return store_measure_seals(service->store, certification->account, certification->chain, 1,
+	                           result ? INT64_MAX : segment.number, ret_bytes, error);
+}
+
 int certification_expect_bytes(struct service *service, struct certification *certification,
                                struct error *error)
 {
 	const struct settings *settings = service->settings;
-	int64_t content = 0, events = certification->last_sequence - certification->first_sequence + 1;
+	int64_t content = 0, history = 0,
+			events = certification->last_sequence - certification->first_sequence + 1;
 	int64_t since_us = certification->requested_at_us - settings->certification_share_within;
 	bool alike = false;
 	int result = OK;
@@ -43,9 +64,11 @@ int certification_expect_bytes(struct service *service, struct certification *ce
 		                                            error);
 	if (!result && !alike)
 		result = expect_content(service, certification, &content, error);
+	if (!result)
+		result = expect_history(service, certification, &history, error);
 	int64_t rows = events < REPORT_EVENT_ROWS_MAX ? events : REPORT_EVENT_ROWS_MAX;
 	certification->expected_bytes =
-		REPORTS_BYTES + rows * ROW_BYTES + (alike ? 0 : events * EVENT_BYTES) + content;
+		REPORTS_BYTES + rows * ROW_BYTES + (alike ? 0 : events * EVENT_BYTES) + content + history;
 	return result;
 }
 

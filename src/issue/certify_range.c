@@ -136,6 +136,7 @@ static int freeze(struct service *service, const struct certification_order *ord
 		.idempotency_key = order->idempotency_key,
 		.expected = order->expected,
 		.fails = order->fails,
+		.seal_history = order->seal_history,
 	};
 	if (order->slow)
 		ret->not_before_us = ret->requested_at_us + SLOW_US;

@@ -16,6 +16,7 @@
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
 #define ROUND_ID_SIZE 32
 #define ROUNDS_AT_ONCE 1024
+#define SEALS_AT_ONCE 1024 /* read within one use of a database connection */
 
 struct archive_work {
 	struct issue_job *issue;
@@ -375,6 +376,32 @@ static int add_rounds(struct archive_work *work)
 	return result;
 }
 
+/* ---- the segments before ---- */
+
+static int add_history_document(void *context, struct slice document)
+{
+	struct archive_work *work = context;
+	return archive_add_history(work->archive, document, work->error);
+}
+
+static int add_history(struct archive_work *work)
+{
+	const struct certification *certification = work->issue->certification;
+	const int64_t most = tuned_up_to("archive_history", SEALS_AT_ONCE);
+	int result = OK;
+	for (int64_t first = 1; first < work->first_segment && !result; first += most) {
+		int64_t last = first + most - 1;
+		if (last >= work->first_segment)
+			last = work->first_segment - 1;
+		result = store_read_seals(work->issue->service->store, certification->account,
+		                          certification->chain, first, last, add_history_document, work,
+		                          work->error);
+		if (!result)
+			result = issue_progress(work->issue, 1, 1);
+	}
+	return result;
+}
+
 /* ---- the whole ---- */
 
 static int fill(struct archive_work *work)
@@ -397,9 +424,10 @@ static int fill(struct archive_work *work)
 	if (!result)
 		result = token_renewals_write(&work->renewals, issue->service->store, work->archive,
 		                              work->error);
-	return result ? result
-	              : issue_add_log(issue, work->archive, work->first_segment, work->last_segment,
-	                              work->error);
+	if (!result)
+		result = issue_add_log(issue, work->archive, work->first_segment, work->last_segment,
+		                       work->error);
+	return result || !issue->certification->seal_history ? result : add_history(work);
 }
 
 static int allocate(struct archive_work *work)

@@ -949,10 +949,10 @@ static const char *led_to(struct fixture *fixture, const struct certification *c
 {
 	static struct certification found;
 	struct error error = {0};
-	int result =
-		store_find_repeated(fixture->sample.store, certification->account, certification->chain,
-	                        certification->idempotency_key, certification->requested_at_us,
-	                        &certification->range, &fixture->arena, &found, &error);
+	int result = store_find_repeated(fixture->sample.store, certification->account,
+	                                 certification->chain, certification->idempotency_key,
+	                                 certification->requested_at_us, &certification->range,
+	                                 certification->seal_history, &fixture->arena, &found, &error);
 	if (result == ERR_CONFLICT)
 		return strstr(error.english, "another range") ? "another" : "?";
 	assert_true(result == OK || result == ERR_NOT_FOUND);

@@ -362,7 +362,7 @@ class Client:
         return self.get("/v1/account/balance").expect(200).json
 
     def certify(self, **range_and_more):
-        wanted = {name: range_and_more.pop(name) for name in ("seq_from", "seq_to", "to")
+        wanted = {name: range_and_more.pop(name) for name in ("seq_from", "seq_to", "to", "seal_history")
                   if name in range_and_more}
         if "start" in range_and_more:
             wanted["from"] = range_and_more.pop("start")

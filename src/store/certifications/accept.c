@@ -199,8 +199,9 @@ static int insert_certification(struct db_connection *connection,
 		"INSERT INTO certifications (account, channel, chain, certification_id, key, status,"
 		" requested_at, language, range_from, range_to, range_seq_from, range_seq_to,"
 		" first_sequence, last_sequence, config_versions, fee, verification_code,"
-		" next_attempt_at, idempotency_key, expected_bytes, fails) VALUES ($1, $2, $3, $4, $5,"
-		" 'processing', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
+		" next_attempt_at, idempotency_key, expected_bytes, fails, seal_history)"
+		" VALUES ($1, $2, $3, $4, $5, 'processing', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,"
+		" $16, $17, $18, $19, $20, $21)"
 		" RETURNING certification");
 	db_bind(
 		query, certification->account, certification->channel, certification->chain,
@@ -213,7 +214,8 @@ static int insert_certification(struct db_connection *connection,
 		certification->fee, certification->verification_code,
 		certification->not_before_us ? certification->not_before_us
 									 : due_at_once_us(connection, certification->requested_at_us),
-		certification->idempotency_key, certification->expected_bytes, certification->fails);
+		certification->idempotency_key, certification->expected_bytes, certification->fails,
+		certification->seal_history);
 	if (db_step(query))
 		certification->certification = db_integer(query, 0);
 	return db_execute(query, NULL, error);

@@ -30,7 +30,7 @@ static const struct member columns[] =
                channel_id, status, progress_permille, requested_at_us, completed_at_us, language,
                range.from_us, range.to_us, range.seq_from, range.seq_to, first_sequence,
                last_sequence, config_versions, fee, verification_code, incident_id, attempts,
-               last_error, next_attempt_at_us, own_failures, worked_on, fails);
+               last_error, next_attempt_at_us, own_failures, worked_on, fails, seal_history);
 
 static void complete(struct row *row, void *to)
 {

@@ -57,6 +57,7 @@ struct certification {
 		next_attempt_at_us; /* by the store's clock; during an attempt, when the lease expires */
 	bool worked_on;         /* leased, or its last worker ended without releasing the lease */
 	bool fails;             /* a test certification that a scenario forces to fail */
+	bool seal_history;      /* the archive has the seal documents of all segments before its own */
 	/* For acceptance only, not read back: earliest time of the first attempt; 0: at once. */
 	int64_t not_before_us;
 	/* For acceptance only, not read back: the maximum number of live certifications in a UTC day of

@@ -15,7 +15,7 @@ static bool same_range(const struct certification_range *one,
 }
 
 int store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
-                        int64_t now_us, const struct certification_range *range,
+                        int64_t now_us, const struct certification_range *range, bool seal_history,
                         struct arena *arena, struct certification *ret, struct error *error)
 {
 	struct certification found;
@@ -28,7 +28,7 @@ int store_find_repeated(struct store *store, int64_t account, int64_t chain, con
 	int result = end_read(connection, read_certification(&row, &found, error));
 	if (result)
 		return result;
-	if (!same_range(&found.range, range))
+	if (!same_range(&found.range, range) || found.seal_history != seal_history)
 		return error_set(error, ERR_CONFLICT, MSG_STORE_IDEMPOTENCY_KEY, found.certification_id,
 		                 NULL);
 	/* The first request may still be waiting for a standby, so its commit is confirmed here. */

@@ -10,10 +10,10 @@
 
 /* Finds the certification that was requested with the key on the chain within IDEMPOTENCY_KEPT_US
  * before now_us. Returns ERR_NOT_FOUND when there is none, and ERR_CONFLICT when the requested
- * range differs; the range as requested is compared, not the closed range. The result is as durable
- * as an acceptance. */
+ * range or `seal_history` differs; the range as requested is compared, not the closed range. The
+ * result is as durable as an acceptance. */
 int store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
-                        int64_t now_us, const struct certification_range *range,
+                        int64_t now_us, const struct certification_range *range, bool seal_history,
                         struct arena *arena, struct certification *ret, struct error *error)
 	MUST_CHECK;
 

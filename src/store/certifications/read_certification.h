@@ -11,7 +11,7 @@
 	" c.range_from, c.range_to, c.range_seq_from, c.range_seq_to, c.first_sequence,"               \
 	" c.last_sequence, c.config_versions, c.fee, c.verification_code, c.incident_id, c.attempts,"  \
 	" c.last_error, c.next_attempt_at, c.own_failures,"                                            \
-	" CASE WHEN c.lease IS NULL THEN 0 ELSE 1 END, c.fails FROM certifications c"                  \
+	" CASE WHEN c.lease IS NULL THEN 0 ELSE 1 END, c.fails, c.seal_history FROM certifications c"  \
 	" JOIN channels h ON h.account = c.account AND h.channel = c.channel"
 #define CERTIFICATION_NEXT_ATTEMPT 24 /* column of next_attempt_at */
 

@@ -78,20 +78,23 @@ int __wrap_store_get_chain(struct store *store, int64_t account, int64_t chain,
 
 int __real_store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
                                int64_t now_us, const struct certification_range *range,
-                               struct arena *memory, struct certification *ret, struct error *why);
+                               bool seal_history, struct arena *memory, struct certification *ret,
+                               struct error *why);
 int __wrap_store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
                                int64_t now_us, const struct certification_range *range,
-                               struct arena *memory, struct certification *ret, struct error *why);
+                               bool seal_history, struct arena *memory, struct certification *ret,
+                               struct error *why);
 
 int __wrap_store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
                                int64_t now_us, const struct certification_range *range,
-                               struct arena *memory, struct certification *ret, struct error *why)
+                               bool seal_history, struct arena *memory, struct certification *ret,
+                               struct error *why)
 {
 	bool too_early = another_is_quicker;
 	another_is_quicker = false;
 	return too_early ? ERR_NOT_FOUND
-	                 : __real_store_find_repeated(store, account, chain, key, now_us, range, memory,
-	                                              ret, why);
+	                 : __real_store_find_repeated(store, account, chain, key, now_us, range,
+	                                              seal_history, memory, ret, why);
 }
 
 static void wake(void *context, enum wake which)

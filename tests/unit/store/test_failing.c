@@ -313,7 +313,7 @@ TEST_CASE(certifies)
 	struct certification read;
 	int64_t removed;
 	IN_TURN(store_find_repeated(sample.store, sample.account, sample.live_chain, "a", sample.now_us,
-	                            &made.range, &arena, &read, &error));
+	                            &made.range, made.seal_history, &arena, &read, &error));
 	assert_string_equal(read.certification_id, made.certification_id);
 	IN_TURN(store_forget_idempotency_keys(sample.store, sample.now_us + US_PER_DAY, 1, &removed,
 	                                      &error));

@@ -36,3 +36,5 @@ CREATE TABLE public_keys (        -- global
 	used_until BIGINT,            -- NULL: in use
 	PRIMARY KEY (kind, key)
 );
+-- 1: the archive has the seal documents of all segments of the chain before its own.
+ALTER TABLE certifications ADD COLUMN seal_history BIGINT NOT NULL DEFAULT 0;
