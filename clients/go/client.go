@@ -422,6 +422,22 @@ func (c *Client) ChannelBefore(ctx context.Context, version int64) (*Channel, er
 	return ask[Channel](ctx, c, "/channel?before_version="+strconv.FormatInt(version, 10), "", "")
 }
 
+// ChannelSeals fetches the seal documents of the segments that contain events of a range to a file, for "constancia
+// verify --bridge", and returns its SHA-256. A bound of the range that is not set is an end of the chain.
+func (c *Client) ChannelSeals(ctx context.Context, wanted Range, path string, progress Progress) (string, error) {
+	query := queryOf(map[string]any{"from": wanted.From, "to": wanted.To})
+	for name, sequence := range map[string]int64{"from": wanted.SeqFrom, "to": wanted.SeqTo} {
+		if sequence != 0 && query.Has(name) {
+			return "", errors.New("a bound is a sequence number or a time, not both")
+		}
+		if sequence != 0 {
+			query.Set(name, strconv.FormatInt(sequence, 10))
+		}
+	}
+	target := c.base + "/channel/seals?" + query.Encode()
+	return c.download(ctx, target, c.keyed, path, "", SHA256, progress, c.downloadMax)
+}
+
 // Balance returns the credits of the account that owns the channel.
 func (c *Client) Balance(ctx context.Context) (*AccountBalance, error) {
 	return ask[AccountBalance](ctx, c, "/account/balance", "", "")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,30 @@ func TestServiceADigestIsRegistered(t *testing.T) {
 	expect(t, channel.CurrentConfig.Modality == ModalityHashOnly && channel.ConfigVersions[0].Version == 1, "%v", channel)
 	_, err = client.ChannelBefore(background, 2)
 	must(t, err)
+}
+
+func TestServiceSealDocumentsAreSaved(t *testing.T) {
+	client := service(t, "CONSTANCIA_KEY")
+	declared, err := client.Register(background, fresh(t), map[string]int{})
+	must(t, err)
+	asked, err := client.Certify(background, Range{SeqFrom: declared.Sequence, SeqTo: declared.Sequence, SealHistory: true}, "")
+	must(t, err)
+	_, err = client.Wait(background, asked.CertificationID, nil)
+	must(t, err)
+	for number, wanted := range []Range{{}, {SeqFrom: 1, SeqTo: declared.Sequence}, {From: declared.ReceivedAt.Time}} {
+		path := inFolder(t, "seals-"+strconv.Itoa(number))
+		found, err := client.ChannelSeals(background, wanted, path, nil)
+		must(t, err)
+		digest, err := Digest(path, SHA256)
+		must(t, err)
+		text, err := os.ReadFile(path)
+		must(t, err)
+		expect(t, found == digest && bytes.HasPrefix(text, []byte(`{"chain":"live",`)), "%v: %s", wanted, text)
+	}
+	_, err = client.ChannelSeals(background, Range{SeqFrom: 2, SeqTo: 1}, inFolder(t, "wrong"), nil)
+	expect(t, errors.Is(err, ErrInvalidRequest), "%v", err)
+	_, err = client.ChannelSeals(background, Range{SeqFrom: 2, From: time.Now()}, inFolder(t, "wrong"), nil)
+	expect(t, err != nil && strings.Contains(err.Error(), "not both"), "%v", err)
 }
 
 func TestServiceABatchIsRegisteredOnce(t *testing.T) {

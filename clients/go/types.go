@@ -128,6 +128,7 @@ type Declaration struct {
 type Range struct {
 	From, To       time.Time
 	SeqFrom, SeqTo int64
+	SealHistory    bool // of a certification: its archive has the seal documents of all segments before its own
 }
 
 func (r Range) body() ([]byte, error) {
@@ -141,6 +142,9 @@ func (r Range) body() ([]byte, error) {
 		if value != 0 {
 			members[name] = value
 		}
+	}
+	if r.SealHistory {
+		members["seal_history"] = true
 	}
 	return marshal(members)
 }

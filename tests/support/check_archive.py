@@ -296,7 +296,7 @@ def check_manifest(entries):
     if manifest["v"] > 2 and names[4] == "signers.p7m":
         expected.append("signers.p7m")
     expected += [f"config/config-{c['version']:06}.json" for c in manifest["config_versions"]]
-    for stream in ("events", "leaves", "seals", "rounds", "validation", "renewals", "checkpoints", "log"):
+    for stream in ("events", "leaves", "seals", "rounds", "validation", "renewals", "checkpoints", "log", "history"):
         number = 1
         while (name := f"{stream}/{stream}-{number:06}.ndjson.gz") in entries:
             expected.append(name)
@@ -501,6 +501,43 @@ def check_rounds(entries, manifest, signed_at, trust):
     return rounds
 
 
+SEAL = ("chain chain_hash_before chain_hash_last channel_id clock count first_sequence last_sequence"
+        " previous_seal_hash previous_token_hash segment_id v")
+
+
+def read_seal(bytes_, manifest):
+    """Section 4.5. Returns a seal document of the archive's chain."""
+    require(len(bytes_) <= 2048, "seals", "seal")
+    seal = document(bytes_, SEAL, "seals")
+    where = seal["segment_id"]
+    members_of(seal["clock"], "max_error_us source synchronized", where)
+    require((seal["chain"], seal["channel_id"]) == (manifest["mode"], manifest["channel_id"]), where, "channel")
+    begin, end = seal["first_sequence"], seal["last_sequence"]
+    require(begin <= end and end - begin + 1 == seal["count"] <= 16384, where, "count")
+    return seal
+
+
+def check_history(entries, manifest):
+    """Section 4.12. Returns for each segment before those of the archive the same as check_seals, without the hash
+    of its token."""
+    history, before = [], (0, 0, None, None)
+    chain_hash = sha256(entries["genesis.json"])
+    for line in lines_of(entries, "history"):
+        seal = read_seal(line, manifest)
+        where = seal["segment_id"]
+        require(seal["first_sequence"] == before[1] + 1, "history", f"{where} does not continue")
+        require((seal["previous_seal_hash"], seal["chain_hash_before"]) == (before[2], chain_hash), "history",
+                f"{where} names another seal or hash before")
+        before = (seal["first_sequence"], seal["last_sequence"], sha256(line), seal["previous_seal_hash"])
+        chain_hash = seal["chain_hash_last"]
+        history.append((*before, None, chain_hash))
+    if history:
+        first = read_seal(canonical(json.loads(lines_of(entries, "seals")[0])["seal"]), manifest)
+        require((first["first_sequence"], first["previous_seal_hash"], first["chain_hash_before"])
+                == (before[1] + 1, before[2], chain_hash), "history", "does not lead to the first segment")
+    return history
+
+
 def check_seals(entries, manifest, hashes, events, rounds, trust):
     """Sections 4.4, 4.5 and 5. Returns for each segment its first and last event, the hashes of its seal and
     of the previous seal, and the hash of its token."""
@@ -517,16 +554,10 @@ def check_seals(entries, manifest, hashes, events, rounds, trust):
     for line in lines_of(entries, "seals"):
         segment = document(line, "path round_id seal", "seals")
         bytes_ = canonical(segment["seal"])
-        require(len(bytes_) <= 2048 and hash_list(40)(segment["path"]), "seals", "seal or path")
-        seal = document(bytes_, "chain chain_hash_before chain_hash_last channel_id clock count"
-                        " first_sequence last_sequence previous_seal_hash previous_token_hash"
-                        " segment_id v", "seals")
+        require(hash_list(40)(segment["path"]), "seals", "path")
+        seal = read_seal(bytes_, manifest)
         where = seal["segment_id"]
-        members_of(seal["clock"], "max_error_us source synchronized", where)
         begin, end = seal["first_sequence"], seal["last_sequence"]
-        require((seal["chain"], seal["channel_id"]) == (manifest["mode"], manifest["channel_id"]),
-                where, "channel")
-        require(begin <= end and end - begin + 1 == seal["count"] <= 16384, where, "count")
         require(begin == next_sequence or next_sequence is None and begin <= first <= end, where,
                 "place")
         require((seal["previous_seal_hash"] is None) == (begin == 1)
@@ -635,7 +666,7 @@ def check_part(path, number, listed, manifest, events):
             path, "events of content")
 
 
-def facts_of(path, entries, manifest, hashes, seals):
+def facts_of(path, entries, manifest, hashes, seals, history):
     """Section 10.2. Returns the facts on which other archives of the same channel must agree."""
     channel, mode = manifest["channel_id"], manifest["mode"]
     facts = {("genesis", channel, mode): sha256(entries["genesis.json"])}
@@ -656,6 +687,10 @@ def facts_of(path, entries, manifest, hashes, seals):
         for sequence in range(begin, end + 1):
             facts["seal", channel, mode, sequence] = seal
             facts["token", channel, mode, sequence] = token
+    for begin, end, seal, _, _, chain_hash in history:
+        facts["event", channel, mode, end] = chain_hash
+        for sequence in range(begin, end + 1):
+            facts["seal", channel, mode, sequence] = seal
     return facts
 
 
@@ -665,16 +700,19 @@ def check_archive(path, trust):
     manifest = check_manifest(entries)
     level, signed_at = check_signature(entries, manifest, trust)
     hashes, events = check_events(entries, manifest)
-    rounds, seals = check_rounds(entries, manifest, signed_at, trust), []
+    rounds, seals, history = check_rounds(entries, manifest, signed_at, trust), [], []
+    require(manifest["v"] > 2 or not any(name.startswith("history/") for name in entries), path,
+            "a version before 3 has no history")
     if manifest["mode"] == "live":
         seals = check_seals(entries, manifest, hashes, events, rounds, trust)
         leaves = {leaf["sequence"]: leaf["chain_hash"] for leaf in map(json.loads, lines_of(entries, "leaves"))}
         check_log(entries, manifest, {**hashes, **leaves}, seals)
+        history = check_history(entries, manifest)
     else:
-        streams = ("leaves/", "seals/", "rounds/", "validation/", "renewals/", "checkpoints/", "log/")
+        streams = ("leaves/", "seals/", "rounds/", "validation/", "renewals/", "checkpoints/", "log/", "history/")
         require(not any(name.startswith(streams) for name in entries), path,
                 "a test archive has no seals")
-    return manifest, events, facts_of(path, entries, manifest, hashes, seals), \
+    return manifest, events, facts_of(path, entries, manifest, hashes, seals, history), \
         f"{len(events)} events, {len(rounds)} rounds, signed B-{level}"
 
 

@@ -14,7 +14,8 @@ from hooks import Receiver, new_endpoint
 from program import BINARY, ROOT
 from test_client_python import OPERATIONS, described
 
-NAMES = {"notices_page": "NoticesPage", "create_notice": "CreateNotice", "register_digest": "RegisterDigest", "register_file": "RegisterFile", "register_many": "RegisterMany",
+NAMES = {"channel_seals": "ChannelSeals", "notices_page": "NoticesPage", "create_notice": "CreateNotice",
+         "register_digest": "RegisterDigest", "register_file": "RegisterFile", "register_many": "RegisterMany",
          "events_page": "EventsPage", "event_evidence_record": "EventEvidenceRecord", "signer_list": "SignerList",
          "certifications_page": "CertificationsPage", "certification_evidence_record": "CertificationEvidenceRecord",
          "verify_digest": "VerifyDigest", "verify_file": "VerifyFile", "webhook_description": "WebhookDescription"}

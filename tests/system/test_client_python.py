@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import threading
+import zipfile
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -33,6 +34,7 @@ OPERATIONS = {
     "registerEvents": ["register_many"], "listEvents": ["events_page"],
     "getEvent": ["event"], "getEventContent": ["content"],
     "getEventEvidenceRecord": ["event_evidence_record"], "getChannel": ["channel"],
+    "getChannelSeals": ["channel_seals"],
     "getBalance": ["balance"], "listNotices": ["notices_page"], "createNotice": ["create_notice"],
     "requestCertification": ["certify"],
     "listCertifications": ["certifications_page"], "getCertification": ["certification"],
@@ -174,6 +176,24 @@ def test_a_file_is_sent_in_pieces_and_comes_back(client, tmp_path):
         client.register_file(fresh(), io.BytesIO(bytes(20_000_000)))
     assert refused.value.code == "payload_too_large"
     assert client.balance().operational, "the next call has a connection"
+
+
+def test_seal_documents_are_saved(client, tmp_path):
+    event = client.register(fresh(), {})
+    done = client.wait(client.certify(seq_from=event.sequence, seq_to=event.sequence, seal_history=True))
+    for number, bounds in enumerate(({}, {"from_": 1, "to": event.sequence}, {"from_": event.received_at})):
+        path = tmp_path / f"seals-{number}"
+        assert client.channel_seals(path, **bounds) == constancia.digest(path)
+        seals = [json.loads(line) for line in path.read_bytes().splitlines()]
+        assert seals[-1]["last_sequence"] >= event.sequence
+        assert number == 2 or seals[0]["first_sequence"] == 1
+    client.download(done.evidence_url, tmp_path / "evidence.zip")
+    with zipfile.ZipFile(tmp_path / "evidence.zip") as opened:
+        assert ("history/history-000001.ndjson.gz" in opened.namelist()) == (event.sequence > 1)
+    assert client.channel_seals(tmp_path / "none", from_=event.sequence + 10 ** 9) == constancia.digest(tmp_path / "none")
+    with pytest.raises(constancia.InvalidRequest):
+        client.channel_seals(tmp_path / "wrong", from_=2, to=1)
+    assert not (tmp_path / "wrong").exists()
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_its_own(client, tmp_path, naps):

@@ -54,6 +54,8 @@ def test_it_registers_certifies_and_downloads(service, channel, tmp_path):
             await client.save_content(file, tmp_path / "back", progress=lambda *at: steps.append(at))
             await asyncio.sleep(0)
             assert (tmp_path / "back").read_bytes() == b"I declare." and steps[-1] == (10, 10)
+            digest = await client.channel_seals(tmp_path / "seals", from_=1, to=events[0].received_at)
+            assert digest == constancia.digest(tmp_path / "seals")
             saved = await client.save(done, tmp_path / "files")
             assert saved and [one.certification_id async for one in client.certifications()] == [
                 done.certification_id]

@@ -16,7 +16,8 @@ from program import BINARY
 from test_client_python import OPERATIONS, described
 
 CLIENT = ROOT / "clients" / "typescript"
-NAMES = {"notices_page": "noticesPage", "create_notice": "createNotice", "register_digest": "registerDigest", "register_file": "registerFile",
+NAMES = {"channel_seals": "channelSeals", "notices_page": "noticesPage", "create_notice": "createNotice",
+         "register_digest": "registerDigest", "register_file": "registerFile",
          "register_many": "registerMany", "find_by_hash": "findByHash", "is_on_record": "isOnRecord",
          "events_page": "eventsPage", "event_evidence_record": "eventEvidenceRecord", "signer_list": "signerList",
          "certifications_page": "certificationsPage", "verify_digest": "verifyDigest",

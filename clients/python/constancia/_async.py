@@ -140,6 +140,13 @@ class AsyncClient:
         return await self._run(functools.partial(self.client.save_content, event, path,
                                                  progress=self._in_loop(progress)))
 
+    async def channel_seals(self, path: Path, *, from_: Union[Time, int, None] = None,
+                            to: Union[Time, int, None] = None,
+                            progress: Optional[Progress] = None) -> str:
+        """Fetches seal documents to a file, as `Client.channel_seals`."""
+        return await self._run(functools.partial(self.client.channel_seals, path, from_=from_, to=to,
+                                                 progress=self._in_loop(progress)))
+
     @staticmethod
     def _in_loop(progress: Optional[Progress]) -> Optional[Progress]:
         """Returns what a thread calls so that the event loop calls `progress`."""

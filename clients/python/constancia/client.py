@@ -207,6 +207,14 @@ class Client:
         query = f"?before_version={before_version}" if before_version is not None else ""
         return self._ask(Channel, "GET", "/channel" + query)
 
+    def channel_seals(self, path: Path, *, from_: Union[Time, int, None] = None,
+                      to: Union[Time, int, None] = None, progress: Optional[Progress] = None) -> str:
+        """Fetches the seal documents of the segments that contain the events from one to another, each
+        a sequence number or a time, to a file for `constancia verify --bridge`. Returns its SHA-256."""
+        url = f"{self._base}/channel/seals?" + encoded_query({"from": from_, "to": to})
+        return Download(path, None, "sha-256", progress, self._download_max).run(
+            self._transport, lambda more: Request("GET", url, {**self._keyed, **more}))
+
     def balance(self) -> Balance:
         return self._ask(Balance, "GET", "/account/balance")
 
@@ -227,8 +235,9 @@ class Client:
 
     def certify(self, *, from_: Optional[Time] = None, to: Optional[Time] = None,
                 seq_from: Optional[int] = None, seq_to: Optional[int] = None,
-                idempotency_key: Optional[str] = None) -> Certification:
-        """Asks for a range by time or by sequence. It is issued behind the answer: see `wait`.
+                seal_history: bool = False, idempotency_key: Optional[str] = None) -> Certification:
+        """Asks for a range by time or by sequence. It is issued behind the answer: see `wait`. With
+        seal_history the archive has the seal documents of all segments before its own.
 
         A key is made for each call unless one is given, and goes with each attempt, so that one
         certification comes of them and one fee. To be as safe beyond the call, store a key of your
@@ -237,6 +246,8 @@ class Client:
         body = {name: value if isinstance(value, int) else rfc3339(value) for name, value in
                 (("from", from_), ("to", to), ("seq_from", seq_from), ("seq_to", seq_to))
                 if value is not None}
+        if seal_history:
+            body["seal_history"] = True
         key = secrets.token_urlsafe(24) if idempotency_key is None else idempotency_key
         if not re.fullmatch("[!-~]{1,255}", key):
             raise ValueError("an idempotency key is 1 to 255 visible ASCII characters")
@@ -454,13 +465,10 @@ class Client:
         return Outcome(item.client_ref, event=self._kept(event))
 
     def _page(self, kind: Type[T], path: str, query: Mapping[str, Any]) -> Page[T]:
-        given = {name: value if isinstance(value, (int, str)) else rfc3339(value)
-                 for name, value in query.items() if value is not None}
-
         def consume(answer: Answer) -> Page[T]:
             page: Page[T] = decode(Page, answer.json())
             return replace(page, data=decode(List[kind], page.data))  # type: ignore[valid-type]
-        return self._perform("GET", path + "?" + urllib.parse.urlencode(given), consume)
+        return self._perform("GET", path + "?" + encoded_query(query), consume)
 
     @staticmethod
     def _all(fetch: Callable[..., Page[T]], **query: Any) -> Iterator[T]:
@@ -531,6 +539,12 @@ def check_ref(event: Event, client_ref: str) -> None:
 
 def encoded(body: Mapping[str, Any]) -> Body:
     return Body.of(to_json(body))
+
+
+def encoded_query(query: Mapping[str, Any]) -> str:
+    """Parameters with a value, as they are sent; a value is a number, a text or a time."""
+    return urllib.parse.urlencode({name: value if isinstance(value, (int, str)) else rfc3339(value)
+                                   for name, value in query.items() if value is not None})
 
 
 def quoted(name: str) -> str:

@@ -310,6 +310,7 @@ class FileVerification:
     checked: Optional[Dict[str, int]] = None
     evidence_records: Optional[List[Dict[str, Any]]] = None
     findings_version: Optional[int] = None
+    histories: Optional[List[Dict[str, Any]]] = None
     longest_delay: Optional[Dict[str, Any]] = None
     logs: Optional[List[Dict[str, Any]]] = None
     signatures: Optional[List[Dict[str, Any]]] = None

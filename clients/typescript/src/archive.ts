@@ -25,7 +25,7 @@ const STAMPS_MAX = 65_536;
 const PARTS_MAX = 10_000;
 /** Rounds that are read for a segment: its own and the one before it. */
 const SKIPPED_MAX = 2;
-const STREAMS = ["events", "leaves", "seals", "rounds", "validation", "renewals"] as const;
+const STREAMS = ["events", "leaves", "seals", "rounds", "validation", "renewals", "history"] as const;
 type Stream = typeof STREAMS[number];
 
 const EVENT = "chain channel_id client_ref config_hash config_version event_id hash hash_alg modality " +
@@ -243,7 +243,7 @@ export class Archive {
     for (const { version } of config_versions) {
       names.push(`config/config-${String(version).padStart(6, "0")}.json`);
     }
-    for (const stream of v > 1 ? STREAMS : STREAMS.slice(0, 4)) names.push(...this.#filesOf(stream));
+    for (const stream of STREAMS.slice(0, v > 2 ? undefined : v > 1 ? 6 : 4)) names.push(...this.#filesOf(stream));
     names.push(...this.#names.slice(-3));
     const at = names.findIndex((name, number) => this.#names[number] !== name);
     require(at < 0 && names.length === this.#names.length, "archive.file_misplaced",
@@ -436,8 +436,9 @@ export class Archive {
     };
     try {
       let before: Segment | undefined;
+      const history = await this.#readHistory();
       for await (const line of this.#lines("seals")) {
-        before = await this.#checkSegment(line, before, streams);
+        before = await this.#checkSegment(line, before, streams, history);
       }
       require(before && before.last >= this.#last, "segment.missing", "seals",
               "the segments do not cover the range");
@@ -455,7 +456,32 @@ export class Archive {
     }
   }
 
-  async #checkSegment(line: Uint8Array, before: Segment | undefined, streams: Streams): Promise<Segment> {
+  /** Section 4.12: the seals from the first event of the chain on, before those of the archive. */
+  async #readHistory(): Promise<Before | undefined> {
+    let before: Before | undefined;
+    for await (const line of this.#lines("history")) {
+      require(line.length <= SEAL_MAX, "bridge.malformed", "history", "seal");
+      const seal = documentOf(line, SEAL, "bridge.malformed", "history");
+      this.#checkSeal(seal, "bridge.malformed", `history: ${seal.segment_id}`);
+      checkContinues(seal, before ?? { last: 0, sealHash: null, chainHash: this.#genesisHash },
+                     before ? "bridge.broken" : "history.start");
+      before = { last: seal.last_sequence, sealHash: sha256(line), chainHash: seal.chain_hash_last };
+    }
+    return before;
+  }
+
+  #checkSeal(seal: Document, code: string, where: string): void {
+    const { first_sequence: first, last_sequence: last } = seal;
+    checkMembers(seal.clock, "max_error_us source synchronized", code, where);
+    require(seal.chain === this.manifest.mode, "segment.mode", where, "the segment is of another mode");
+    require(seal.channel_id === this.manifest.channel_id, "segment.channel", where,
+            "the segment is of another channel");
+    require(first <= last && seal.count === last - first + 1, code, where,
+            "count does not agree with the sequence numbers");
+  }
+
+  async #checkSegment(line: Uint8Array, before: Segment | undefined, streams: Streams,
+                      history: Before | undefined): Promise<Segment> {
     const { manifest } = this;
     const code = "segment.malformed";
     const given = documentOf(line, "path round_id seal", code, "seals");
@@ -463,13 +489,9 @@ export class Archive {
     require(bytes.length <= SEAL_MAX && hashes(40)(given.path), code, "seals", "seal or path");
     const seal = documentOf(bytes, SEAL, code, "seals");
     const where = `seals: ${seal.segment_id}`;
-    checkMembers(seal.clock, "max_error_us source synchronized", code, where);
+    this.#checkSeal(seal, code, where);
     const { first_sequence: first, last_sequence: last } = seal;
-    require(seal.chain === manifest.mode, "segment.mode", where, "the segment is of another mode");
-    require(seal.channel_id === manifest.channel_id, "segment.channel", where,
-            "the segment is of another channel");
-    require(first <= last && seal.count === last - first + 1, code, where,
-            "count does not agree with the sequence numbers");
+    if (history && !before) checkContinues(seal, history, "history.not_leading");
     require(before ? first === before.last + 1 && first <= this.#last
             : first <= this.#first && last >= this.#first, "segment.misplaced", where,
             "the segment does not follow the one before it, or covers no event of the range");
@@ -653,4 +675,17 @@ interface Streams {
 interface Segment {
   last: number;
   sealHash: string;
+}
+
+/** The end of a run of seals. */
+interface Before {
+  last: number;
+  sealHash: string | null;
+  chainHash: string;
+}
+
+function checkContinues(seal: Document, before: Before, code: string): void {
+  require(seal.first_sequence === before.last + 1 && seal.previous_seal_hash === before.sealHash
+          && seal.chain_hash_before === before.chainHash, code, `history: ${seal.segment_id}`,
+          "the seal does not continue the one before it");
 }

@@ -259,6 +259,16 @@ export class Client {
     return this.#ask("GET", "/channel" + query({ before_version: beforeVersion }), options);
   }
 
+  /** The seal documents of the segments that contain events of a range to a file, for `constancia verify
+   * --bridge`; returns its SHA-256. A bound is a sequence number or a time. */
+  async channelSeals(path: string, options: CallOptions & { from?: number | string | Date; to?: number | string | Date;
+                                                            progress?: Progress } = {}): Promise<string> {
+    const { from, to } = options;
+    const url = `${this.#base}/channel/seals` + query({ from, to });
+    return new Download(path, undefined, "sha-256", this.#downloadMax, options.progress, options.signal).run(
+      this.#transport, (more) => ({ method: "GET", url, headers: { ...this.#keyed, ...more } }));
+  }
+
   async balance(options: CallOptions = {}): Promise<AccountBalance> {
     return this.#ask("GET", "/account/balance", options);
   }

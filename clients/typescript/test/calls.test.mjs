@@ -26,6 +26,7 @@ const CALLS = {
   eventsPage: (c, o) => c.eventsPage({}, o), findByHash: (c, o) => drain(c.findByHash(EVENT.hash, o)),
   isOnRecord: (c, o) => c.isOnRecord(Buffer.from("1"), o), content: (c, o) => c.content("e", o),
   saveContent: (c, o, folder) => c.saveContent(EVENT, join(folder, "x"), o),
+  channelSeals: (c, o, folder) => c.channelSeals(join(folder, "x"), o),
   eventEvidenceRecord: (c, o) => c.eventEvidenceRecord("e", o), channel: (c, o) => c.channel(o),
   noticesPage: (c, o) => c.noticesPage({}, o), createNotice: (c, o) => c.createNotice("balance.low", o),
   balance: (c, o) => c.balance(o), certify: (c, o) => c.certify({ seq_from: 1, seq_to: 1 }, o),

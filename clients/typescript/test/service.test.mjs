@@ -82,6 +82,20 @@ test("a file is sent in pieces and comes back", async () => {
                        { code: "ENOENT" });
 });
 
+test("seal documents are saved", async () => {
+  const event = await client.register(randomUUID(), {});
+  const { sequence } = event;
+  await client.wait(await client.certify({ seq_from: sequence, seq_to: sequence, seal_history: true }));
+  const path = join(folder, "seals");
+  for (const bounds of [{}, { from: 1, to: sequence }, { from: event.received_at }]) {
+    assert.equal(await client.channelSeals(path, bounds), await constancia.digest(path));
+    const seals = (await readFile(path, "utf8")).trim().split("\n").map((line) => JSON.parse(line));
+    assert.ok(seals.at(-1).last_sequence >= sequence);
+  }
+  await assert.rejects(client.channelSeals(path, { from: 2, to: 1 }),
+                       (error) => error instanceof constancia.InvalidRequest);
+});
+
 test("a file that is too large is refused as such", async () => {
   await assert.rejects(client.registerFile(randomUUID(), new Uint8Array(20_000_000)),
                        (error) => error instanceof constancia.TooLarge

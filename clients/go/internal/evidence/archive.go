@@ -16,12 +16,13 @@ const (
 	documentMax  = 32768
 	signatureMax = 8519679
 	tokenMax     = 131072
+	sealMax      = 2048
 	asicName     = "META-INF/ASiCManifest001.xml"
 	signedName   = "META-INF/signature001.p7s"
 )
 
 var (
-	streams     = []string{"events", "leaves", "seals", "rounds", "validation", "renewals"}
+	streams     = []string{"events", "leaves", "seals", "rounds", "validation", "renewals", "history"}
 	genesisForm = members{"chain": isChain, "channel_id": isText, "created_at": isTime, "v": isOne}
 	// Chains of version 0.1 have no nonce.
 	genesisWithNonce = members{"chain": isChain, "channel_id": isText, "created_at": isTime, "nonce": isNonce, "v": isOne}
@@ -126,6 +127,8 @@ func (a *archive) checkEntries() {
 		unused = streams[1:]
 	} else if a.version == 1 {
 		unused = streams[4:]
+	} else if a.version == 2 {
+		unused = streams[6:]
 	}
 	for _, stream := range unused {
 		require(len(a.zip.streams(stream)) == 0, a.zip.where, "a stream that this archive does not have")

@@ -290,6 +290,18 @@ func (s *summary) add(one *link) {
 	}
 }
 
+// sealRun is the end of a run of seals.
+type sealRun struct {
+	seal, chainHash string // seal is empty before the first one
+	next            int64
+}
+
+// isContinued reports whether a seal is the next one of the run.
+func (r *sealRun) isContinued(seal object) bool {
+	previous, _ := seal["previous_seal_hash"].(string)
+	return previous == r.seal && integer(seal, "first_sequence") == r.next && text(seal, "chain_hash_before") == r.chainHash
+}
+
 // chain leads every event of a live archive to its round.
 type chain struct {
 	archive      *archive
@@ -298,11 +310,16 @@ type chain struct {
 	sealBefore   string // empty: there was no segment
 	chainHash    string // of the event before the next segment; empty: not known
 	next         int64
-	hasOpenStart bool // the first segment names no token before, and may not have to
+	history      *sealRun // the seals before those of the archive; nil: it has none
+	hasOpenStart bool     // the first segment names no token before, and may not have to
 }
 
 // walk gives every event and leaf as it is read, and says when its segment is checked.
 func (c *chain) walk(to visitor) {
+	history := c.archive.zip.lines("history", 0)
+	for line := history.next(); line != nil; line = history.next() {
+		c.walkHistory(line)
+	}
 	seals := c.archive.zip.lines("seals", 0)
 	for line := seals.next(); line != nil; line = seals.next() {
 		c.segment(line, to.read)
@@ -313,17 +330,34 @@ func (c *chain) walk(to visitor) {
 	c.rounds.end()
 }
 
+func (c *chain) checkSeal(seal object) {
+	where := text(seal, "segment_id")
+	checked(seal["clock"], clockForm, where)
+	require(text(seal, "chain") == c.archive.mode && text(seal, "channel_id") == c.archive.channelID, where,
+		"another chain's")
+	begin, end := integer(seal, "first_sequence"), integer(seal, "last_sequence")
+	require(begin <= end && integer(seal, "count") == end-begin+1, where, "count")
+}
+
+// walkHistory checks section 4.12: the seals from the first event of the chain on.
+func (c *chain) walkHistory(line []byte) {
+	seal := document(line, sealForm, "history", sealMax)
+	c.checkSeal(seal)
+	if c.history == nil {
+		c.history = &sealRun{chainHash: c.archive.genesisHash, next: 1}
+	}
+	require(c.history.isContinued(seal), "history", "a seal that does not continue the one before")
+	*c.history = sealRun{sha256Hex(line), text(seal, "chain_hash_last"), integer(seal, "last_sequence") + 1}
+}
+
 func (c *chain) segment(line []byte, read func(link)) {
 	value := document(line, segmentForm, "seals", lineMax)
 	sealed := canonical(value["seal"])
-	require(len(sealed) <= 2048, "seals", "the size of a seal")
+	require(len(sealed) <= sealMax, "seals", "the size of a seal")
 	seal := checked(value["seal"], sealForm, "seals")
+	c.checkSeal(seal)
 	where := text(seal, "segment_id")
-	checked(seal["clock"], clockForm, where)
 	begin, end := integer(seal, "first_sequence"), integer(seal, "last_sequence")
-	require(text(seal, "chain") == c.archive.mode && text(seal, "channel_id") == c.archive.channelID, where,
-		"another chain's")
-	require(begin <= end && integer(seal, "count") == end-begin+1, where, "count")
 	isFirst := c.sealBefore == ""
 	if isFirst {
 		require(begin <= c.archive.first && c.archive.first <= end, where, "its place")
@@ -351,6 +385,8 @@ func (c *chain) checkBefore(seal object, isFirst bool, where string) {
 	previous, has := seal["previous_seal_hash"].(string)
 	require(has == (begin > 1), where, "previous_seal_hash")
 	require(isFirst || previous == c.sealBefore, where, "previous_seal_hash")
+	require(!isFirst || c.history == nil || c.history.isContinued(seal), "history",
+		"it does not lead to the first segment")
 	require(begin > 1 || before == c.archive.genesisHash, where, "chain_hash_before")
 	require(c.chainHash == "" || c.chainHash == before, where, "chain_hash_before")
 }

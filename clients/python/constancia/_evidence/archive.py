@@ -12,7 +12,7 @@ from .zips import Zip
 
 ENTRIES_MAX = 20000
 MANIFEST_MAX, DOCUMENT_MAX, SIGNATURE_MAX, TOKEN_MAX = 16777215, 32768, 8519679, 131072
-STREAMS = ("events", "leaves", "seals", "rounds", "validation", "renewals")
+STREAMS = ("events", "leaves", "seals", "rounds", "validation", "renewals", "history")
 ASIC, SIGNATURE = "META-INF/ASiCManifest001.xml", "META-INF/signature001.p7s"
 
 GENESIS = {"chain": forms.IS_CHAIN, "channel_id": forms.is_text, "created_at": forms.is_time,
@@ -91,7 +91,8 @@ class Archive:
             expected += self.zip.streams(stream)
         expected += ["manifest.json", ASIC, SIGNATURE]
         require(names == expected, self.zip.where, "other entries, or in another order")
-        unused = {"test": STREAMS[1:], "live": STREAMS[4:] if self.manifest["v"] == 1 else ()}[self.mode]
+        later_ones = {1: STREAMS[4:], 2: STREAMS[6:]}.get(self.manifest["v"], ())
+        unused = {"test": STREAMS[1:], "live": later_ones}[self.mode]
         require(not any(self.zip.streams(stream) for stream in unused), self.zip.where,
                 "a stream that this archive does not have")
         require(self.zip.read("mimetype", 64) == b"application/vnd.etsi.asic-e+zip", "mimetype",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from . import forms
 from .archive import Archive
@@ -254,11 +254,14 @@ class Chain:
         self._seal_before: Optional[str] = None
         self._chain_hash: Optional[str] = None  # of the event before the next segment, if it is known
         self._next = 0
+        self._history: Optional[Tuple[str, int, str]] = None  # its last seal, the next event, and its chain hash
         self.has_open_start = False  # the first segment names no token before, and may not have to
 
     def walk(self, read: Reader, settle: Settler) -> None:
         """Gives every event and leaf as it is read, and says when its segment is checked."""
         archive, source = self._archive, links(self._archive)
+        for line in archive.zip.lines("history"):
+            self._walk_history(line)
         for line in archive.zip.lines("seals"):
             self._segment(line, source, read)
             settle()
@@ -266,17 +269,31 @@ class Chain:
         require(next(source, None) is None, "seals", "they do not cover every event")
         self._rounds.end()
 
+    def _check_seal(self, seal: Dict[str, Any]) -> None:
+        where = seal["segment_id"]
+        members(seal["clock"], CLOCK, where)
+        require((seal["chain"], seal["channel_id"]) == (self._archive.mode, self._archive.channel_id), where,
+                "another chain's")
+        require(seal["first_sequence"] <= seal["last_sequence"]
+                and seal["count"] == seal["last_sequence"] - seal["first_sequence"] + 1, where, "count")
+
+    def _walk_history(self, line: bytes) -> None:
+        """Section 4.12: the seals from the first event of the chain on."""
+        seal = document(line, SEAL, "history", 2048)
+        self._check_seal(seal)
+        expected = self._history or (None, 1, self._archive.genesis_hash)
+        require((seal["previous_seal_hash"], seal["first_sequence"], seal["chain_hash_before"]) == expected,
+                "history", "a seal that does not continue the one before")
+        self._history = (sha256(line), seal["last_sequence"] + 1, seal["chain_hash_last"])
+
     def _segment(self, line: bytes, source: Iterator[Link], read: Reader) -> None:
         value = document(line, SEGMENT, "seals")
         bytes_ = canonical(value["seal"])
         require(len(bytes_) <= 2048, "seals", "the size of a seal")
         seal = members(value["seal"], SEAL, "seals")
+        self._check_seal(seal)
         where = seal["segment_id"]
-        members(seal["clock"], CLOCK, where)
         begin, end = seal["first_sequence"], seal["last_sequence"]
-        require((seal["chain"], seal["channel_id"]) == (self._archive.mode, self._archive.channel_id), where,
-                "another chain's")
-        require(begin <= end and seal["count"] == end - begin + 1, where, "count")
         is_first = self._seal_before is None
         require(begin <= self._archive.first <= end if is_first else begin == self._next, where, "its place")
         self._check_before(seal, is_first, where)
@@ -299,6 +316,9 @@ class Chain:
         begin = seal["first_sequence"]
         require((seal["previous_seal_hash"] is None) == (begin == 1), where, "previous_seal_hash")
         require(is_first or seal["previous_seal_hash"] == self._seal_before, where, "previous_seal_hash")
+        require(not is_first or not self._history or self._history
+                == (seal["previous_seal_hash"], begin, seal["chain_hash_before"]), "history",
+                "it does not lead to the first segment")
         require(begin > 1 or seal["chain_hash_before"] == self._archive.genesis_hash, where,
                 "chain_hash_before")
         require(self._chain_hash in (None, seal["chain_hash_before"]), where, "chain_hash_before")

@@ -719,6 +719,34 @@ public final class Client implements AutoCloseable {
     }
 
     /**
+     * Fetches the seal documents of the segments that contain events of a range to a file, for {@code constancia verify
+     * --bridge}.
+     *
+     * @param range the events; null: the whole chain
+     * @param path the file, which appears once it is whole
+     * @return its SHA-256
+     */
+    public String channelSeals(Range range, Path path) {
+        return channelSeals(range, path, null);
+    }
+
+    /**
+     * Fetches the seal documents of the segments that contain events of a range to a file, for {@code constancia verify
+     * --bridge}.
+     *
+     * @param range the events; null: the whole chain
+     * @param path the file, which appears once it is whole
+     * @param progress may be null
+     * @return its SHA-256
+     */
+    public String channelSeals(Range range, Path path, Progress progress) {
+        checkOpen();
+        URI url = URI.create(base + "/channel/seals" + (range == null ? "" : range.query()));
+        return new Download(path, null, "sha-256", progress, downloadMax, transport,
+            more -> new Request("GET", url, joined(keyed, more), null)).run();
+    }
+
+    /**
      * Returns the credits of the account.
      *
      * @return the balance

@@ -1,5 +1,7 @@
 package org.constancia.client;
 
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -32,6 +34,24 @@ public final class Range {
      */
     public static Range ofTimes(Instant from, Instant to) {
         return new Range(Json.MAPPER.createObjectNode().put("from", Json.text(from)).put("to", Json.text(to)));
+    }
+
+    /**
+     * Returns the same range for a certification whose archive has the seal documents of all segments before its own.
+     *
+     * @return another range
+     */
+    public Range withSealHistory() {
+        return new Range(body.deepCopy().put("seal_history", true));
+    }
+
+    /** Returns both bounds as the query of GET /channel/seals. */
+    String query() {
+        return "?from=" + bound("from") + "&to=" + bound("to");
+    }
+
+    private String bound(String name) {
+        return URLEncoder.encode(body.path(body.has(name) ? name : "seq_" + name).asText(), StandardCharsets.UTF_8);
     }
 
     byte[] body() {

@@ -99,7 +99,7 @@ class ServiceTest {
             Map.entry("getEventContent", "content saveContent"),
             Map.entry("getEventEvidenceRecord", "eventEvidenceRecord"), Map.entry("getChannel",
                 "channel channelBefore"),
-            Map.entry("getBalance", "balance"),
+            Map.entry("getChannelSeals", "channelSeals"), Map.entry("getBalance", "balance"),
             Map.entry("listNotices", "noticesPage"), Map.entry("createNotice", "createNotice"),
                 Map.entry("requestCertification", "certify"),
             Map.entry("listCertifications", "certifications certificationsPage"),
@@ -187,6 +187,19 @@ class ServiceTest {
         try (Stream<Path> all = Files.list(folder)) {
             assertEquals(2, all.count());
         }
+    }
+
+    @Test
+    void sealDocumentsAreSaved() throws Exception {
+        Receipt receipt = client.register(fresh(), Map.of());
+        Range range = Range.ofSequences(receipt.getSequence(), receipt.getSequence());
+        client.await(client.certify(range.withSealHistory()), Duration.ofMinutes(5));
+        Path path = folder.resolve("seals");
+        for (Range wanted : Arrays.asList(null, range)) {
+            assertEquals(client.channelSeals(wanted, path), Digests.of(path));
+            assertTrue(Files.readString(path).startsWith("{\"chain\":\"live\","));
+        }
+        assertThrows(ApiException.InvalidRequest.class, () -> client.channelSeals(Range.ofSequences(2, 1), path));
     }
 
     @Test

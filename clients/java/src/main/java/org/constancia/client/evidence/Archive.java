@@ -39,7 +39,7 @@ final class Archive {
     private static final String SIGNATURE = "META-INF/signature001.p7s";
     private static final String MANIFEST = "manifest.json";
     private static final List<String> STREAMS = List.of("events", "leaves", "seals", "rounds", "validation",
-        "renewals");
+        "renewals", "history");
 
     private static final Map<String, Forms.Form> GENESIS_FORMS = Map.of("chain", IS_CHAIN, "channel_id", IS_TEXT,
         "created_at", IS_TIME, "v", integer(1, 1));
@@ -141,7 +141,7 @@ final class Archive {
         STREAMS.forEach(stream -> expected.addAll(zip.streams(stream)));
         expected.addAll(List.of(MANIFEST, ASIC, SIGNATURE));
         require(zip.names().equals(expected), zip.where(), "other entries, or in another order");
-        int unused = mode.equals("test") ? 1 : version == 1 ? 4 : STREAMS.size();
+        int unused = mode.equals("test") ? 1 : version == 1 ? 4 : version == 2 ? 6 : STREAMS.size();
         for (String stream : STREAMS.subList(unused, STREAMS.size()))
             require(zip.streams(stream).isEmpty(), zip.where(), "a stream that this archive does not have");
         byte[] kind = "application/vnd.etsi.asic-e+zip".getBytes(StandardCharsets.UTF_8);

@@ -33,10 +33,23 @@ final class Chain {
     private static final Map<String, Forms.Form> CLOCK = Map.of("max_error_us", integer(0, Forms.INTEGER_MAX), "source",
         IS_TEXT, "synchronized", IS_BOOLEAN);
 
+    private static final int SEAL_MAX = 2048;
+
+    /** The end of a run of seals: the hashes of the last one (null: none yet) and of its last event. */
+    private record Run(String seal, String chainHash, long next) {
+        boolean isContinuedBy(JsonNode document) {
+            return Objects.equals(document.get("previous_seal_hash").textValue(), seal)
+                && document.get("chain_hash_before").textValue().equals(chainHash)
+                && document.get("first_sequence").longValue() == next;
+        }
+    }
+
     private final Archive archive;
     private final Rounds rounds;
     private final Source<byte[]> seals;
+    private final Source<byte[]> earlier;
     private final Source<Link> source;
+    private Run history; // the seals before those of the archive; null: it has none
     private String sealBefore;
     private String chainHash; // of the event before the next segment, if it is known
     private long next;
@@ -60,6 +73,7 @@ final class Chain {
         this.archive = archive;
         rounds = new Rounds(archive, judge);
         seals = archive.zip.lines("seals", 0);
+        earlier = archive.zip.lines("history", 0);
         source = Events.withLeaves(archive);
     }
 
@@ -70,6 +84,8 @@ final class Chain {
 
     /** Gives every event and leaf as it is read, and says when its segment is checked. */
     void walk(Visitor visitor) throws IOException {
+        for (byte[] line; (line = earlier.next()) != null;)
+            walkHistory(line);
         for (byte[] line; (line = seals.next()) != null;) {
             segment(line, visitor);
             visitor.settle();
@@ -79,18 +95,36 @@ final class Chain {
         rounds.end();
     }
 
+    private void checkSeal(JsonNode seal) {
+        String where = seal.get("segment_id").textValue();
+        Forms.members(seal.get("clock"), CLOCK, where);
+        require(seal.get("chain").textValue().equals(archive.mode)
+            && seal.get("channel_id").textValue().equals(archive.channelId), where, "another chain's");
+        long begin = seal.get("first_sequence").longValue();
+        long end = seal.get("last_sequence").longValue();
+        require(begin <= end && seal.get("count").longValue() == end - begin + 1, where, "count");
+    }
+
+    /** Section 4.12: the seals from the first event of the chain on. */
+    private void walkHistory(byte[] line) {
+        require(line.length <= SEAL_MAX, "history", "the size of a seal");
+        JsonNode seal = Forms.document(line, SEAL, "history");
+        checkSeal(seal);
+        Run before = history == null ? new Run(null, archive.genesisHash, 1) : history;
+        require(before.isContinuedBy(seal), "history", "a seal that does not continue the one before");
+        history = new Run(Forms.sha256(line), seal.get("chain_hash_last").textValue(),
+            seal.get("last_sequence").longValue() + 1);
+    }
+
     private void segment(byte[] line, Visitor visitor) throws IOException {
         JsonNode value = Forms.document(line, SEGMENT, "seals");
         byte[] document = Forms.canonical(value.get("seal"));
-        require(document.length <= 2048, "seals", "the size of a seal");
+        require(document.length <= SEAL_MAX, "seals", "the size of a seal");
         JsonNode seal = Forms.members(value.get("seal"), SEAL, "seals");
+        checkSeal(seal);
         String where = seal.get("segment_id").textValue();
-        Forms.members(seal.get("clock"), CLOCK, where);
         long begin = seal.get("first_sequence").longValue();
         long end = seal.get("last_sequence").longValue();
-        require(seal.get("chain").textValue().equals(archive.mode)
-            && seal.get("channel_id").textValue().equals(archive.channelId), where, "another chain's");
-        require(begin <= end && seal.get("count").longValue() == end - begin + 1, where, "count");
         boolean isFirst = sealBefore == null;
         require(isFirst ? begin <= archive.first && archive.first <= end : begin == next, where, "its place");
         checkBefore(seal, isFirst, where);
@@ -123,6 +157,8 @@ final class Chain {
         String hash = seal.get("chain_hash_before").textValue();
         require(previous.isNull() == (begin == 1), where, "previous_seal_hash");
         require(isFirst || sealBefore.equals(previous.textValue()), where, "previous_seal_hash");
+        require(!isFirst || history == null || history.isContinuedBy(seal), "history",
+            "it does not lead to the first segment");
         require(begin > 1 || hash.equals(archive.genesisHash), where, "chain_hash_before");
         require(chainHash == null || chainHash.equals(hash), where, "chain_hash_before");
     }
