@@ -20,7 +20,7 @@ OTHERS = ["https://app.example.org:8443", "http://app.example.org", "https://app
           "https://app.example.org/", "null", "*", "", "https://app.example.org, https://app.example.org",
           "https://app.example.or"]
 KEYED = ["/v1/events", "/v1/events/evt_x", "/v1/events/evt_x/content", "/v1/events/evt_x/evidence-record",
-         "/v1/channel", "/v1/account/balance", "/v1/certifications", "/v1/certifications/cert_x",
+         "/v1/channel", "/v1/channel/seals", "/v1/account/balance", "/v1/certifications", "/v1/certifications/cert_x",
          "/v1/certifications/cert_x/evidence-record"]
 OPEN = ["/v1", "/v1/", "/v1/openapi.yaml", "/v1/webhooks.yaml", "/v1/signers", "/v1/signers.p7m", "/verify",
         "/verify/SVC-0", "/v1/downloads/cert_x/report.pdf?expires=1&mac=x"]

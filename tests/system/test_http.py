@@ -18,6 +18,7 @@ from client import ERROR, PATIENCE, Answer, Client, check_promises, fresh
 PATHS = {
     "/v1/events": "GET, HEAD, POST", "/v1/events/evt_x": "GET, HEAD",
     "/v1/events/evt_x/content": "GET, HEAD", "/v1/channel": "GET, HEAD",
+    "/v1/channel/seals": "GET, HEAD",
     "/v1/account/balance": "GET, HEAD", "/v1/certifications": "GET, HEAD, POST",
     "/v1/certifications/CERT-2026-0000001": "GET, HEAD",
     "/v1/events/evt_x/evidence-record": "GET, HEAD",
