@@ -112,6 +112,32 @@ def genuine():
          warning="the file contains no revocation data")
     case("genuine/history", "an archive in four rounds, as the forgeries below are made", "valid", history())
     case("genuine/history-middle", "the same, of a range that ends inside its segments", "valid", history(range=[2, 5]))
+    earlier = {"version": 3, "range": [5, 6]}
+    case("genuine/earlier-seals", "an archive with the seals of all segments before its own", "valid",
+         history(**earlier, earlier=[1, 2]))
+    for name, what, more in (
+            ("without-first", "the seal of the first segment is missing", {"earlier": [2]}),
+            ("without-last", "the seal of the segment before the archive is missing", {"earlier": [1]}),
+            ("twice", "a seal is there twice", {"earlier": [1, 1, 2]}),
+            ("unordered", "the seals are in another order", {"earlier": [2, 1]}),
+            ("too-many", "the seal of the archive's own segment is among them", {"earlier": [1, 2, 3]}),
+            ("first-altered", "the first seal is another", {"earlier": [1, 2], "altered": {"1": {"segment_id": "seg_x"}}}),
+            ("last-altered", "the last seal is another", {"earlier": [1, 2], "altered": {"2": {"segment_id": "seg_x"}}}),
+            ("another-start", "the first seal begins after another genesis",
+             {"earlier": [1], "range": [3, 4], "altered": {"1": {"chain_hash_before": "00" * 32}}}),
+            ("another-channel", "a seal of another channel",
+             {"earlier": [1, 2], "altered": {"1": {"channel_id": "chn_0000000000000000"}}}),
+            ("another-chain", "a seal of a test chain", {"earlier": [1, 2], "altered": {"2": {"chain": "test"}}}),
+            ("count", "a seal whose count is another", {"earlier": [1, 2], "altered": {"2": {"count": 3}}}),
+            ("member", "a seal with a member more", {"earlier": [1, 2], "altered": {"1": {"more": 1}}}),
+            ("version-2", "of a version that has no such seals", {"earlier": [1, 2], "version": 2})):
+        case(f"earlier-seals/{name}", what, "not_valid", history(**{**earlier, **more}))
+    digits = "0123456789abcdef0123456789abcdef"
+    case("genuine/nonce", "a genesis document with a nonce", "valid", history(genesis={"nonce": digits}))
+    for name, value in (("short", digits[1:]), ("long", digits + "0"), ("upper-case", digits.upper()), ("empty", ""),
+                        ("no-hex", "g" + digits[1:]), ("null", None), ("number", 1), ("list", [digits])):
+        case(f"nonce/{name}", "a genesis document whose nonce is not 32 lower-case hexadecimal digits", "not_valid",
+             history(genesis={"nonce": value}))
     case("genuine/history-last", "the same, its last segment", "valid", history(range=[5, 6]))
 
 
@@ -378,6 +404,11 @@ def histories():
     case("history/two-apart", "two archives of two histories whose ranges do not touch: it cannot be seen, and that is told",
          "valid", {"a.zip": history(range=[1, 2]), "b.zip": (None, ("history", {**other, "range": [5, 6]}))}, kind="histories",
          warning="have no event in common")
+    later = {"version": 3, "range": [5, 6], "earlier": [1, 2], "certification": "CERT-2026-0000100"}
+    case("earlier-seals/two-of-one-history", "two archives of one history whose ranges do not touch, with the seals between them",
+         "valid", {"a.zip": history(range=[1, 2]), "b.zip": history(**later)}, kind="histories")
+    case("earlier-seals/two-histories", "two archives of two histories whose ranges do not touch, with the seals between them",
+         "not_valid", {"a.zip": history(range=[1, 2]), "b.zip": (None, ("history", {**other, **later}))}, kind="histories")
     case("history/two-of-one", "two archives of one certification", "not_valid",
          {"a.zip": history(range=[1, 2]), "b.zip": history(range=[1, 4])}, kind="histories")
     case("history/beside-genuine", "an invented history beside the genuine archive", "not_valid",

@@ -624,22 +624,34 @@ def wanted_rounds(given, rounds, seals):
     return [rounds[at] for at in sorted(wanted - set(given.get("omit", [])))]
 
 
+def earlier_seals(given, seals):
+    """The lines of history/: `earlier` are the numbers of the segments, from 1 on, and `altered` their members."""
+    lines = []
+    for number in given["earlier"]:
+        seal = {**seals[number - 1]["seal"], **given.get("altered", {}).get(str(number), {})}
+        lines.append(canonical(seal))
+    return lines
+
+
 @edit
 def history(data, given):
     """An archive of another history of the same channel: `events` [seconds, reference], `rounds`
     {"at", "by", "covers", "shared", "token"}, the certified `range`, `issued`, `signer`, `sign`, `lies` about seals,
-    `omit` rounds, `padding` letters more in each event's identifier."""
+    `omit` rounds, `padding` letters more in each event's identifier, members more of the `genesis`, the `version` of the
+    format, `earlier` segments whose seals are in history/, and what of these is `altered`."""
     files = dict(unpack(base("live.zip")))
     genesis, config = files["genesis.json"], files["config/config-000001.json"]
+    genesis = canonical({**json.loads(genesis), **given.get("genesis", {})})
     given = {**given, "first": read_lines(files.items(), "events")[0]}
     records = make_events(genesis, config, given)
     rounds, seals = make_rounds(given, genesis, records)
     first, last = given.get("range", [1, len(records)])
+    earlier = earlier_seals(given, seals) if "earlier" in given else []
     seals = [seal for seal in seals if seal["seal"]["last_sequence"] >= first and seal["seal"]["first_sequence"] <= last]
     hashes_ = [hashlib.sha256(record).hexdigest() for record in records]
     covered = range(seals[0]["seal"]["first_sequence"], seals[-1]["seal"]["last_sequence"] + 1)
     leaves = [{"chain_hash": hashes_[number - 1], "sequence": number} for number in covered if not first <= number <= last]
-    manifest = {**json.loads(files[MANIFEST]), "content_parts": [], "event_count": last - first + 1,
+    manifest = {**json.loads(files[MANIFEST]), "v": given.get("version", 2), "content_parts": [], "event_count": last - first + 1,
                 "certification_id": given.get("certification", "CERT-2026-0000099"),
                 "first_chain_hash": hashes_[first - 1], "last_chain_hash": hashes_[last - 1],
                 "frozen_range": {"first_sequence": first, "last_sequence": last},
@@ -652,6 +664,7 @@ def history(data, given):
     if leaves:
         made.append((stream("leaves"), write_lines(leaves)))
     made += [(stream("seals"), write_lines(seals)), (stream("rounds"), write_lines(wanted_rounds(given, rounds, seals))),
+             *[(stream("history"), zipped(b"".join(line + b"\n" for line in earlier)))] * bool(earlier),
              (MANIFEST, canonical(manifest)), (ASIC, b""), (SIGNATURE, b"")]
     return sign(resum(pack(made)), given.get("signer", "signer"), given.get("sign"))
 

@@ -490,6 +490,51 @@ static void seal_chain(struct maker *maker, size_t count)
 	}
 }
 
+void fixture_write_seals(const struct fixture *fixture, size_t begin, size_t end, const char *path)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, 65536);
+	for (size_t i = begin; i < end; i++) {
+		seal_document_write(&fixture->seals->segments[i].seal, &text);
+		buf_add_byte(&text, '\n');
+	}
+	assert_int_equal(buf_check(&text), 0);
+	fixture_write(path, buf_slice(&text));
+}
+
+/* Writes the seal document of a segment. Later ones refer to it as it is. */
+static int add_document(struct maker *maker, const struct segment *segments, size_t number,
+                        size_t begin)
+{
+	const enum fixture_history history = maker->fixture->history;
+	struct seal_document seal = segments[number].seal;
+	const bool is_last = number + 1 == begin;
+	if (history == HISTORY_FOREIGN && is_last)
+		seal.channel_id = "chn_another";
+	if (history == HISTORY_TIME && is_last)
+		seal.clock.max_error_us++;
+	if (history == HISTORY_START && number == 0)
+		seal.chain_hash_before.bytes[0] ^= 1;
+	buf_clear(&maker->scratch);
+	seal_document_write(&seal, &maker->scratch);
+	return archive_add_history(
+		maker->archive, history == HISTORY_JUNK ? slice_of("{}") : buf_slice(&maker->scratch),
+		NULL);
+}
+
+static int add_history(struct maker *maker, const struct segment *segments, size_t begin)
+{
+	const enum fixture_history history = maker->fixture->history;
+	const size_t end = history == HISTORY_LONG    ? begin + 1
+	                   : history == HISTORY_SHORT ? begin - 1
+	                                              : begin;
+	int result = 0;
+	for (size_t i = history == HISTORY_LATE; history != HISTORY_NONE && i < end && !result; i++)
+		if (history != HISTORY_GAP || i != 1)
+			result = add_document(maker, segments, i, begin);
+	return result;
+}
+
 static int add_seals(struct maker *maker)
 {
 	const struct fixture_plan *plan = maker->plan;
@@ -522,7 +567,7 @@ static int add_seals(struct maker *maker)
 		result = archive_add_object(maker->archive, &maker->fixture->objects[i], NULL);
 	for (size_t i = 0; i < maker->fixture->stamp_count && !result; i++)
 		result = archive_add_renewal(maker->archive, &maker->fixture->stamps[i], NULL);
-	return result;
+	return result ? result : add_history(maker, segments, begin);
 }
 
 static int write_archive(struct maker *maker, const struct archive_facts *facts,

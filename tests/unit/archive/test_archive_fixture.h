@@ -10,6 +10,20 @@
 
 struct fixture_seals;
 
+/* The seal documents before the archive's first segment. */
+enum fixture_history {
+	HISTORY_NONE,
+	HISTORY_GOOD,
+	HISTORY_LATE,    /* without the first one */
+	HISTORY_GAP,     /* without the second one */
+	HISTORY_SHORT,   /* without the last one */
+	HISTORY_LONG,    /* with that of the archive's first segment */
+	HISTORY_FOREIGN, /* the last one is of another channel */
+	HISTORY_TIME,    /* the last one states another clock error */
+	HISTORY_START,   /* the first one begins after another event 0 */
+	HISTORY_JUNK,
+};
+
 struct fixture {
 	char directory[SCRATCH_MAX];
 	char trust[FIXTURE_PATH_SIZE]; /* PEM of all roots */
@@ -40,6 +54,7 @@ struct fixture {
 	void (*renew)(struct fixture *fixture, struct archive_token *token);
 	struct archive_stamp stamps[16];
 	size_t stamp_count;
+	enum fixture_history history; /* of the next archives */
 };
 
 /* Faults of the facts themselves, with correct digests and signatures. */
@@ -126,6 +141,9 @@ void fixture_make_good(struct fixture *fixture, const char *name, const struct f
 struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
                                    struct cms_signer *signer);
 
+/* Writes the seal documents of the segments `begin` to before `end`, counted from 0, of the last
+ * sealed chain. */
+void fixture_write_seals(const struct fixture *fixture, size_t begin, size_t end, const char *path);
 void fixture_read(const char *path, struct buf *out);
 void fixture_write(const char *path, struct slice content);
 /* Returns whether the second verifier, written from docs/verify/evidence-format.md, finds the

@@ -60,7 +60,8 @@ static int set_up(void **state)
 }
 
 /* Makes each call of a verification that ends with `verdict` fail in turn. */
-static void verify_in_turn(const char *const *paths, size_t count, int verdict, int calls_min)
+static void verify_with_in_turn(const char *const *paths, size_t count,
+                                const struct verify_options *options, int verdict, int calls_min)
 {
 	size_t failures = 0;
 	int wrong = 0;
@@ -68,7 +69,7 @@ static void verify_in_turn(const char *const *paths, size_t count, int verdict, 
 		struct verify_result result = {0};
 		struct error error = {0};
 		failing_arm(ALL, at);
-		int code = verify_paths(paths, count, &fixture.roots, NULL, &result, &error);
+		int code = verify_paths(paths, count, &fixture.roots, options, &result, &error);
 		const char *failed = failing_disarm();
 		int exit_code = code < 0 ? 2 : verify_exit_code(&result);
 		if (!failed) {
@@ -89,6 +90,11 @@ static void verify_in_turn(const char *const *paths, size_t count, int verdict, 
 	assert_int_equal(wrong, 0);
 }
 
+static void verify_in_turn(const char *const *paths, size_t count, int verdict, int calls_min)
+{
+	verify_with_in_turn(paths, count, NULL, verdict, calls_min);
+}
+
 /* Extracts the record of event 3 from the archive. */
 static int extract(struct arena *arena, struct extracted *extracted, struct error *error)
 {
@@ -104,6 +110,33 @@ TEST_CASE(a_chain_of_archives_with_content)
 	const char *paths[] = {first.path, first.part_paths[0], second.path, second.part_paths[0]};
 	verify_in_turn(paths, 2, 0, 100);
 	verify_in_turn(paths, 4, 0, 200);
+}
+
+/* The later archive needs the bridge, and the last one has the seals before it. */
+TEST_CASE(a_bridge_between_archives)
+{
+	struct fixture_plan one = {
+		.mode = MODE_LIVE, .total = 3, .first = 1, .last = 1, .segment_size = 1};
+	struct fixture_archive earlier, later, last;
+	char bridge[FIXTURE_PATH_SIZE];
+	snprintf(fixture.certification, sizeof fixture.certification, "CERT-2026-0000003");
+	assert_int_equal(fixture_make(&fixture, "earlier", &one, &earlier), 0);
+	one.first = one.last = 3;
+	snprintf(fixture.certification, sizeof fixture.certification, "CERT-2026-0000004");
+	assert_int_equal(fixture_make(&fixture, "later", &one, &later), 0);
+	fixture.history = HISTORY_GOOD;
+	snprintf(fixture.certification, sizeof fixture.certification, "CERT-2026-0000005");
+	assert_int_equal(fixture_make(&fixture, "last", &one, &last), 0);
+	fixture.history = HISTORY_NONE;
+	snprintf(bridge, sizeof bridge, "%s/bridge.ndjson", fixture.directory);
+	fixture_write_seals(&fixture, 1, 2, bridge);
+	const char *bridges[] = {bridge};
+	const struct verify_options options = {.bridges = bridges, .bridge_count = 1};
+	const char *paths[] = {earlier.path, later.path};
+	verify_with_in_turn(paths, 2, &options, 0, 100);
+	fixture_write_seals(&fixture, 0, 1, bridge); /* it does not lead */
+	verify_with_in_turn(paths, 2, &options, 1, 100);
+	verify_in_turn((const char *const[]){last.path}, 1, 0, 50);
 }
 
 TEST_CASE(a_record_with_what_it_covers)

@@ -440,7 +440,7 @@ TEST_CASE(a_fork_does_not_pass)
 /* Archives without a common event may belong to two histories, each valid on its own. */
 TEST_CASE(archives_without_a_common_event_are_told)
 {
-	static const char what[] = "to one history of their channel";
+	static const char what[] = "of one history of their channel";
 	const struct {
 		struct fixture_plan first, second;
 		bool told;
@@ -470,7 +470,7 @@ TEST_CASE(archives_without_a_common_event_are_told)
 	make(&plans[1], &second);
 	make(&plans[2], &between);
 	const char *paths[] = {first.path, second.path, between.path};
-	expect_of(paths, 2, 0, VERIFY_WARNING, "", "an archive of events 5 to 16 would");
+	expect_of(paths, 2, 0, VERIFY_WARNING, "", "an archive of events 5 to 16, or");
 	verify(paths, 3, 0, &result);
 	assert_false(fixture_finds(&result, VERIFY_WARNING, "", what));
 	verify_result_free(&result);
@@ -507,6 +507,71 @@ TEST_CASE(a_certification_has_one_archive)
 	verify_result_free(&result);
 	paths[1] = first.path;
 	expect_of(paths, 2, 0, VERIFY_WRONG, NULL, NULL);
+}
+
+/* The seal documents of all segments before the archive. */
+TEST_CASE(the_history_in_an_archive_is_checked)
+{
+	static const char document[] = "history/history-000001.ndjson.gz line ";
+	static const char seal[] = "seals/seals-000001.ndjson.gz line 1 member seal.previous_seal_hash";
+	static const struct {
+		enum fixture_history history;
+		const char *where, *what; /* NULL: it is good */
+	} cases[] = {
+		{HISTORY_GOOD, NULL, NULL},
+		{HISTORY_LATE, document, "does not begin with the first event of the chain"},
+		{HISTORY_GAP, document, "events 11 to 15 does not continue"},
+		{HISTORY_SHORT, seal, "does not lead to this segment"},
+		{HISTORY_LONG, seal, "does not lead to this segment"},
+		{HISTORY_FOREIGN, document, "is of another chain"},
+		{HISTORY_TIME, seal, "does not lead to this segment"},
+		{HISTORY_START, "line 1 member chain_hash_before", "the value is not the chain hash before the segment"},
+		{HISTORY_JUNK, document, "not a seal document"},
+	};
+	struct fixture_plan plan = LIVE(17, 18, FAULT_NONE);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture_archive made;
+		struct verify_result result;
+		fixture.history = cases[i].history;
+		make(&plan, &made);
+		fixture.history = HISTORY_NONE;
+		const char *path = made.path;
+		verify(&path, 1, cases[i].what ? 1 : 0, &result);
+		if (cases[i].what)
+			fixture_expect_finding(&result, VERIFY_WRONG, cases[i].where, cases[i].what);
+		assert_int_equal(result.checked.bridge_segments > 0, cases[i].history != HISTORY_JUNK);
+		assert_null(result.histories);
+		verify_result_free(&result);
+		assert_int_equal(fixture_agrees(&fixture, made.path, NULL, NULL), !cases[i].what);
+	}
+}
+
+/* It connects the archive with every earlier one. */
+TEST_CASE(the_history_in_an_archive_connects_it)
+{
+	struct fixture_plan plans[] = {LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE),
+	                               LIVE(6, 9, FAULT_FORK)};
+	struct fixture_archive first, second, fork;
+	struct verify_result result;
+	make(&plans[2], &fork);
+	make(&plans[0], &first);
+	fixture.history = HISTORY_GOOD;
+	make(&plans[1], &second);
+	fixture.history = HISTORY_NONE;
+	const char *paths[] = {second.path, first.path};
+	verify(paths, 2, 0, &result);
+	assert_false(fixture_finds(&result, VERIFY_WARNING, "", "of one history of their channel"));
+	assert_non_null(result.histories);
+	assert_true(result.histories->is_one && result.histories->first_sequence == 1);
+	assert_int_equal(result.histories->archives, 2);
+	verify_result_free(&result);
+	assert_true(fixture_agrees(&fixture, first.path, NULL, second.path));
+	paths[1] = fork.path;
+	verify(paths, 2, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "different seals of event");
+	assert_false(result.histories->is_one);
+	verify_result_free(&result);
+	assert_false(fixture_agrees(&fixture, fork.path, NULL, second.path));
 }
 
 /* The events around a range by time, when other archives contain them. */
