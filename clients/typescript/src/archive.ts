@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { compareBytes, Wrong } from "./asn1.js";
 import { checkSignature, timestampOf, type Timestamp } from "./cms.js";
 import {
-  bytesOfBase64, canonical, checkMembers, documentOf, hashes, isHash, isLater, type Document,
+  bytesOfBase64, canonical, checkMembers, documentOf, hashes, isHash, isLater, isNonce, type Document,
 } from "./evidence.js";
 import type { Receipts } from "./given.js";
 import type { Parts } from "./parts.js";
@@ -326,7 +326,7 @@ export class Archive {
     // Chains of version 0.1 have no nonce. In a text the quotation marks would be escaped.
     const nonce = new TextDecoder().decode(bytes).includes('"nonce":');
     const genesis = documentOf(bytes, `chain channel_id created_at${nonce ? " nonce" : ""} v`, "genesis.malformed", where);
-    require(!nonce || /^[0-9a-f]{32}$/.test(genesis.nonce), "genesis.malformed", where, "nonce");
+    require(!nonce || isNonce(genesis.nonce), "genesis.malformed", where, "nonce");
     require(genesis.chain === manifest.mode && genesis.channel_id === manifest.channel_id,
             "genesis.of_another", where, "the genesis document is of another channel or mode");
     this.#genesisHash = sha256(bytes);
