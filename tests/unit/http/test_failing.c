@@ -208,6 +208,7 @@ static void test_reads(void **state)
 	const struct request requests[] = {
 		GET("/v1/channel", LIVE, NULL, 200),
 		{"HEAD", "/v1/channel", LIVE, "Accept-Language: es\r\n", NULL, 200, false, KINDS},
+		GET("/v1/channel/seals?from=1&to=2999-01-01T00:00:00Z", LIVE, NULL, 200),
 		GET("/v1/account/balance", LIVE, NULL, 200),
 		GET("/v1/events?limit=2&status=registered&from=2026-01-01T00:00:00Z", LIVE, NULL, 200),
 		GET(cursor_path, LIVE, NULL, 200),
@@ -261,6 +262,7 @@ static void test_refusals(void **state)
 		GET("/v1/channel", unknown_key, NULL, 401),
 		GET("/v1/channel", TEST, "X-SVC-Test-Scenario: rate_limited\r\n", 429),
 		GET("/v1/events?status=n%6fne", LIVE, NULL, 400),
+		GET("/v1/channel/seals?to=yesterday", LIVE, NULL, 400),
 		POST("/v1/channel", LIVE, NULL, "x", 405),
 		POST("/v1/events", LIVE, JSON, "{\"client_ref\":\"1\",\"payload\":[]}", 400),
 		POST("/v1/events", LIVE, JSON, "{\"client_ref\":\"small\",\"payload\":{}}", 409),

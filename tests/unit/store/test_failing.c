@@ -183,6 +183,11 @@ TEST_CASE(registers_whole_batches_or_nothing)
 
 /* ---- sealing and certifications ---- */
 
+static int take_document(void *context, struct slice document)
+{
+	return document.size > 0 ? OK : ERR_CORRUPT;
+}
+
 static void seal(void)
 {
 	struct unsealed_chain chain;
@@ -241,6 +246,11 @@ static void seal(void)
 	int64_t segment_round;
 	IN_TURN(store_read_segment_rounds(sample.store, sample.account, sample.live_chain, 1, 1,
 	                                  &segment_round, NULL, &error));
+	int64_t seal_bytes;
+	IN_TURN(store_measure_seals(sample.store, sample.account, sample.live_chain, 1, 1, &seal_bytes,
+	                            &error));
+	IN_TURN(store_read_seals(sample.store, sample.account, sample.live_chain, 1, 1, take_document,
+	                         NULL, &error));
 	int64_t sealed_us, last;
 	bool present;
 	struct sha256 last_root, root;

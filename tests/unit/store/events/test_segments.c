@@ -96,6 +96,48 @@ TEST_CASE(test_unsealed)
 	assert_int_equal(chains[0].chain, sample.live_chain);
 }
 
+/* Appends a document; the second one ends the reading if `context` says so. */
+struct listed {
+	char text[64];
+	int count, end_at;
+};
+
+static int list_document(void *context, struct slice document)
+{
+	struct listed *listed = context;
+	size_t used = strlen(listed->text);
+	snprintf(listed->text + used, sizeof listed->text - used, "%.*s;", (int)document.size,
+	         document.data);
+	return ++listed->count == listed->end_at ? ERR_USAGE : OK;
+}
+
+/* Seal documents are read in order, and a missing one is detected. */
+static void check_documents(void)
+{
+	const struct {
+		int64_t first, last;
+		int end_at, result;
+		const char *text;
+	} cases[] = {
+		{1, 2, 0, OK, "document;document;"}, {2, 2, 0, OK, "document;"},   {3, 2, 0, OK, ""},
+		{1, 2, 1, ERR_USAGE, "document;"},   {1, 3, 0, ERR_CORRUPT, NULL},
+	};
+	int64_t bytes;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct listed listed = {.end_at = cases[i].end_at};
+		assert_int_equal(store_read_seals(sample.store, sample.account, sample.live_chain,
+		                                  cases[i].first, cases[i].last, list_document, &listed,
+		                                  &error),
+		                 cases[i].result);
+		if (cases[i].text)
+			assert_string_equal(listed.text, cases[i].text);
+		assert_int_equal(store_measure_seals(sample.store, sample.account, sample.live_chain,
+		                                     cases[i].first, cases[i].last, &bytes, &error),
+		                 OK);
+		assert_int_equal(bytes, cases[i].first > 2 ? 0 : 8 * (cases[i].first == 1 ? 2 : 1));
+	}
+}
+
 /* A written round is read back, and the timestamps of the events follow from it. */
 TEST_CASE(test_read_back)
 {
@@ -141,6 +183,7 @@ TEST_CASE(test_read_back)
 	assert_int_equal(store_read_segment_rounds(sample.store, sample.account, sample.live_chain, 1,
 	                                           3, rounds, NULL, &error),
 	                 ERR_CORRUPT);
+	check_documents();
 
 	struct round_record read;
 	assert_int_equal(store_get_round(sample.store, 1, &arena, &read, &error), OK);
