@@ -45,12 +45,14 @@ DAMAGE = (Invalid, ArithmeticError, LookupError, TypeError, ValueError, Assertio
 STRUCTURE = "structure: ZIP, entries, canonical documents, digests of all files"
 CHAIN = "chain: every event, its order, its configuration and its place in the chain"
 SEGMENTS = "segments: every event leads to the root of a round, whose tokens are over it"
+LOG = "log: the place of every segment, and that all checkpoints are of one history"
 CONTENT = "content parts that were given"
 RECEIPTS = "receipts"
 SIGNATURES = "signatures: by the keys of the certificates inside"
 ORIGIN = ("origin: certificate paths to trusted roots, revocation, validity in time, signer lists, and the "
           "rules of signatures")
-# Parts of the evidence that were not given. The clients for other languages use the same words.
+# What is never checked here, or was not given. The clients for other languages use the same words.
+LOG_SIGNATURES = "log: the signatures of the log and of its witnesses, which constancia verify --log-key checks"
 RECEIPTS_NOT_GIVEN = "receipts: not given"
 CONTENT_NOT_GIVEN = "content parts: not all given"
 REPORTS_NOT_GIVEN = "reports: not given"
@@ -161,6 +163,7 @@ class Run:
         archive = self._archive
         every = [STRUCTURE, CHAIN, SIGNATURES, ORIGIN]
         every += [SEGMENTS] if not archive or archive.mode == "live" else []
+        every += [LOG] if archive and archive.has_log else []
         every += [CONTENT] if self._parts else []
         every += [RECEIPTS] if self._has_receipts else []
         stamped_at = archive.stamped_at if archive else None
@@ -172,7 +175,8 @@ class Run:
             self._receipts, self._program)
 
     def _not_given(self) -> List[str]:
-        found = [] if self._has_receipts else [RECEIPTS_NOT_GIVEN]
+        found = [LOG_SIGNATURES] if self._archive and self._archive.has_log else []
+        found += [] if self._has_receipts else [RECEIPTS_NOT_GIVEN]
         was_counted = not self._parts or CONTENT in self._checked
         if self._archive and was_counted and len(self._part_names) < len(self._archive.manifest["content_parts"]):
             found.append(CONTENT_NOT_GIVEN)
@@ -247,6 +251,7 @@ class Run:
             has_open_start = walk(archive, self._judge, compare_with, settle)
             compare.end()
             self._checked += [CHAIN] + ([SEGMENTS] if archive.mode == "live" else [])
+            self._checked += [LOG] if archive.has_log else []
             if self._unchecked_signature is None:
                 self._checked.append(SIGNATURES)
             if has_open_start:

@@ -12,7 +12,8 @@ from .zips import Zip
 
 ENTRIES_MAX = 20000
 MANIFEST_MAX, DOCUMENT_MAX, SIGNATURE_MAX, TOKEN_MAX = 16777215, 32768, 8519679, 131072
-STREAMS = ("events", "leaves", "seals", "rounds", "validation", "renewals", "history")
+STREAMS = ("events", "leaves", "seals", "rounds", "validation", "renewals", "checkpoints", "log", "history")
+STREAMS_OF_VERSION = {1: 4, 2: 6, 3: 9}
 ASIC, SIGNATURE = "META-INF/ASiCManifest001.xml", "META-INF/signature001.p7s"
 
 GENESIS = {"chain": forms.IS_CHAIN, "channel_id": forms.is_text, "created_at": forms.is_time,
@@ -91,10 +92,11 @@ class Archive:
             expected += self.zip.streams(stream)
         expected += ["manifest.json", ASIC, SIGNATURE]
         require(names == expected, self.zip.where, "other entries, or in another order")
-        later_ones = {1: STREAMS[4:], 2: STREAMS[6:]}.get(self.manifest["v"], ())
-        unused = {"test": STREAMS[1:], "live": later_ones}[self.mode]
+        unused = STREAMS[1 if self.mode == "test" else STREAMS_OF_VERSION[self.manifest["v"]]:]
         require(not any(self.zip.streams(stream) for stream in unused), self.zip.where,
                 "a stream that this archive does not have")
+        self.has_log = bool(self.zip.streams("checkpoints"))
+        require(self.has_log == bool(self.zip.streams("log")), self.zip.where, "checkpoints or places in the log alone")
         require(self.zip.read("mimetype", 64) == b"application/vnd.etsi.asic-e+zip", "mimetype",
                 "its content")
 

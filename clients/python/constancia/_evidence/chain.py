@@ -9,6 +9,7 @@ from . import forms
 from .archive import Archive
 from .cms import Signed, Token
 from .forms import Tree, along, canonical, decoded, document, later, members, require, sha256, text_of
+from .log import Log
 
 KIND = forms.one_of("qualified", "non_qualified", "development")
 EVENT = {"chain": forms.IS_CHAIN, "channel_id": forms.is_text, "client_ref": forms.short(255),
@@ -251,6 +252,7 @@ class Chain:
     def __init__(self, archive: Archive, judge: Judge) -> None:
         self._archive = archive
         self._rounds = Rounds(archive, judge)
+        self._log = Log(archive) if archive.has_log else None
         self._seal_before: Optional[str] = None
         self._chain_hash: Optional[str] = None  # of the event before the next segment, if it is known
         self._next = 0
@@ -268,6 +270,8 @@ class Chain:
         require(self._seal_before, "seals", "there are none")
         require(next(source, None) is None, "seals", "they do not cover every event")
         self._rounds.end()
+        if self._log:
+            self._log.end()
 
     def _check_seal(self, seal: Dict[str, Any]) -> None:
         where = seal["segment_id"]
@@ -308,8 +312,11 @@ class Chain:
         require(not is_first or begin != self._archive.first
                 or seal["chain_hash_before"] == self._archive.manifest["previous_chain_hash"], where,
                 "chain_hash_before")
-        self._check_round(value, seal, covered, sha256(bytes_), is_first)
-        self._seal_before, self._next = sha256(bytes_), end + 1
+        seal_hash = sha256(bytes_)
+        self._check_round(value, seal, covered, seal_hash, is_first)
+        if self._log:
+            self._log.check(seal, seal_hash)
+        self._seal_before, self._next = seal_hash, end + 1
         self._chain_hash = covered.chain_hash
 
     def _check_before(self, seal: Dict[str, Any], is_first: bool, where: str) -> None:
