@@ -9,6 +9,7 @@ import {
   bytesOfBase64, canonical, checkMembers, documentOf, hashes, isHash, isLater, isNonce, type Document,
 } from "./evidence.js";
 import type { Receipts } from "./given.js";
+import { Log } from "./log.js";
 import type { Parts } from "./parts.js";
 import {
   contentOf, digestOf, entriesOf, linesOf, LINES_MAX, type Bytes, type Entry,
@@ -25,7 +26,9 @@ const STAMPS_MAX = 65_536;
 const PARTS_MAX = 10_000;
 /** Rounds that are read for a segment: its own and the one before it. */
 const SKIPPED_MAX = 2;
-const STREAMS = ["events", "leaves", "seals", "rounds", "validation", "renewals", "history"] as const;
+const STREAMS = ["events", "leaves", "seals", "rounds", "validation", "renewals", "checkpoints", "log", "history"] as const;
+/** How many of these an archive of each version has. */
+const STREAMS_OF_VERSION = [0, 4, 6, 9];
 type Stream = typeof STREAMS[number];
 
 const EVENT = "chain channel_id client_ref config_hash config_version event_id hash hash_alg modality " +
@@ -46,6 +49,8 @@ export interface Certified {
   verificationCode: string;
   /** The SHA-256 of the archive. */
   sha256: string;
+  /** Whether it says where its segments are in the log of the service. */
+  hasLog: boolean;
   /** The content parts that belong to it. */
   parts: { name: string; sha256: string; bytes: number }[];
   checked: { files: number; events: number; segments: number; timestamps: number };
@@ -169,7 +174,7 @@ export class Archive {
     return {
       certificationId: manifest.certification_id, channelId: manifest.channel_id, mode: manifest.mode,
       firstSequence: this.#first, lastSequence: this.#last, issuedAt: manifest.issued_at,
-      verificationCode: manifest.verification_code, parts: manifest.content_parts,
+      verificationCode: manifest.verification_code, hasLog: this.#hasLog, parts: manifest.content_parts,
       sha256: await this.#bytes.sha256(), checked: this.#checked,
     };
   }
@@ -243,11 +248,17 @@ export class Archive {
     for (const { version } of config_versions) {
       names.push(`config/config-${String(version).padStart(6, "0")}.json`);
     }
-    for (const stream of STREAMS.slice(0, v > 2 ? undefined : v > 1 ? 6 : 4)) names.push(...this.#filesOf(stream));
+    for (const stream of STREAMS.slice(0, STREAMS_OF_VERSION[v])) names.push(...this.#filesOf(stream));
     names.push(...this.#names.slice(-3));
     const at = names.findIndex((name, number) => this.#names[number] !== name);
     require(at < 0 && names.length === this.#names.length, "archive.file_misplaced",
             this.#names[Math.max(at, 0)] ?? "", "the entries are not those of an evidence archive, in order");
+    require(this.#hasLog === this.#filesOf("log").length > 0, "log.place_missing", "",
+            "there are checkpoints or places in the log alone");
+  }
+
+  get #hasLog(): boolean {
+    return this.#filesOf("checkpoints").length > 0;
   }
 
   #filesOf(stream: Stream): string[] {
@@ -434,12 +445,15 @@ export class Archive {
     const streams = {
       events: this.#lines("events"), leaves: this.#lines("leaves"), rounds: this.#lines("rounds"),
     };
+    const log = this.#hasLog
+      ? new Log(this.#lines("checkpoints"), this.#lines("log"), this.#genesisHash) : undefined;
     try {
       let before: Segment | undefined;
       const history = await this.#readHistory();
       for await (const line of this.#lines("seals")) {
-        before = await this.#checkSegment(line, before, streams, history);
+        before = await this.#checkSegment(line, before, streams, history, log);
       }
+      await log?.end();
       require(before && before.last >= this.#last, "segment.missing", "seals",
               "the segments do not cover the range");
       for (const [name, lines] of Object.entries(streams)) {
@@ -447,6 +461,7 @@ export class Archive {
       }
     } finally {
       for (const lines of Object.values(streams)) await lines.return();
+      await log?.close();
     }
     for (const name of this.#objects.keys()) {
       require(this.#named.has(name), "validation.not_named", "validation", "no token names this object");
@@ -481,7 +496,7 @@ export class Archive {
   }
 
   async #checkSegment(line: Uint8Array, before: Segment | undefined, streams: Streams,
-                      history: Before | undefined): Promise<Segment> {
+                      history: Before | undefined, log: Log | undefined): Promise<Segment> {
     const { manifest } = this;
     const code = "segment.malformed";
     const given = documentOf(line, "path round_id seal", code, "seals");
@@ -519,6 +534,7 @@ export class Archive {
     }
     require(!this.#receivedAt || !isLater(this.#receivedAt, round.time), "segment.before_reception", where,
             "an event was received after the round's time");
+    await log?.check(seal, sealHash, where);
     this.#checked.segments++;
     return { last, sealHash };
   }

@@ -53,7 +53,7 @@ const FORMS: Record<string, Check> = {
   channel_id: isText, client_ref: sized(1, 255), config_version: integer(1), count: integer(1, 16384),
   created_at: isTime, declarant: isText, entry: isText, description: orNull(isText), event_count: integer(1),
   event_id: isText, first_sequence: integer(1), from: orNull(isTime), gen_time: isTime, hash: isText,
-  hash_alg: oneOf("sha-256", "sha-512"), issued_at: isTime, last_sequence: integer(1),
+  hash_alg: oneOf("sha-256", "sha-512"), index: integer(0), issued_at: isTime, last_sequence: integer(1),
   max_error_us: integer(0), modality: oneOf("content", "hash_only"), mode: oneOf("live", "test"),
   name: isText, number: integer(1, 10_000), occurred_at: orNull(isTime), prefix: isText, previous_seal_hash: orNull(isHash),
   previous_token_hash: orNull(isHash), received_at: isTime, root: isHash, round_id: sized(1, 127),
@@ -63,15 +63,18 @@ const FORMS: Record<string, Check> = {
   to: orNull(isTime), verification_code: isText, verification_url: isText, version: integer(1),
 };
 
-/** Checks that an object has exactly these members, each of its form. */
+/** Checks that an object has exactly these members, each of its form. One whose name here ends in a question
+ * mark may be null. */
 export function checkMembers(value: unknown, members: string, code: string, where: string): Document {
   const names = members.split(" ");
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   if (!isObject || Object.keys(value).length !== names.length) {
-    throw new Wrong(code, where, `the members are not ${members}`);
+    throw new Wrong(code, where, `the members are not ${members.replaceAll("?", "")}`);
   }
-  for (const name of names) {
-    const check = FORMS[name] ?? (name.endsWith("_hash") ? isHash : undefined);
+  for (const given of names) {
+    const name = given.replace("?", "");
+    const form = FORMS[name] ?? (name.endsWith("_hash") ? isHash : undefined);
+    const check = name === given ? form : orNull(form);
     if (!Object.hasOwn(value, name) || (check && !check((value as Document)[name]))) {
       throw new Wrong(code, where, `${name} is missing, or has another form`);
     }

@@ -75,7 +75,10 @@ const HERE = ["the ZIP's shape and CRCs", "the SHA-256 of every file", "genesis 
 const BY_PROGRAM = ["certificates of the signer and the timestamp authorities, up to the trusted ones",
   "revocation", "attributes of signatures and timestamps", "the list of signers in the archive"];
 const PARTS = "content parts";
-// Parts of the evidence that were not given. The clients for other languages use the same words.
+const LOG = "places of segments in the log, and that its checkpoints are of one history";
+// What is never checked here, or was not given. The clients for other languages use the same words.
+const LOG_SIGNATURES =
+  "log: the signatures of the log and of its witnesses, which constancia verify --log-key checks";
 const RECEIPTS_NOT_GIVEN = "receipts: not given";
 const CONTENT_NOT_GIVEN = "content parts: not all given";
 const REPORTS_NOT_GIVEN = "reports: not given"; // none can be: the program checks them
@@ -125,6 +128,7 @@ function concluded(findings: Findings, program: Told, receipts: Receipts, option
   const code = worstOf([...findings.codes, ...program.codes]);
   const isWhole = !findings.warnings.some((one) => one.code === "part.not_given");
   const here = [...HERE, ...options.receipts ? ["receipts"] : []];
+  if (certified?.hasLog) here.push(LOG);
   if (certified?.parts.length && isWhole) here.push(PARTS);
   return {
     verdict: code === "valid" ? "valid" : code === "not_valid" ? "invalid" : "origin_not_established",
@@ -132,6 +136,7 @@ function concluded(findings: Findings, program: Told, receipts: Receipts, option
     signaturesBy: program.checked.length ? "program" : certified && "client",
     checked: { client: certified ? here : [], program: program.checked },
     notChecked: [...certified ? [] : here, ...program.checked.length ? [] : BY_PROGRAM,
+                 ...certified?.hasLog ? [LOG_SIGNATURES] : [],
                  ...options.receipts ? [] : [RECEIPTS_NOT_GIVEN], ...isWhole ? [] : [CONTENT_NOT_GIVEN],
                  REPORTS_NOT_GIVEN],
     archive: certified, receipts: receipts.counts,
