@@ -182,6 +182,9 @@ func (r *checkRun) conclude() *ArchiveCheck {
 	if found.Mode != "test" {
 		every = append(every, evidence.Segments)
 	}
+	if found.HasLog {
+		every = append(every, evidence.Log)
+	}
 	if len(r.options.Parts) > 0 {
 		every = append(every, evidence.Content)
 	}
@@ -215,9 +218,12 @@ func (r *checkRun) conclude() *ArchiveCheck {
 
 func (r *checkRun) hasReceipts() bool { return r.options.Receipts != nil || r.options.Events != nil }
 
-// notGiven names the parts of the evidence that were not given.
+// notGiven names what is never checked here, and the parts of the evidence that were not given.
 func (r *checkRun) notGiven() []string {
 	var names []string
+	if r.found.HasLog {
+		names = append(names, evidence.LogSignatures)
+	}
 	if !r.hasReceipts() {
 		names = append(names, evidence.ReceiptsNotGiven)
 	}

@@ -22,8 +22,10 @@ const (
 )
 
 var (
-	streams     = []string{"events", "leaves", "seals", "rounds", "validation", "renewals", "history"}
-	genesisForm = members{"chain": isChain, "channel_id": isText, "created_at": isTime, "v": isOne}
+	streams = []string{"events", "leaves", "seals", "rounds", "validation", "renewals", "checkpoints", "log", "history"}
+	// How many of these an archive of each version has.
+	streamsOfVersion = []int{0, 4, 6, 9}
+	genesisForm      = members{"chain": isChain, "channel_id": isText, "created_at": isTime, "v": isOne}
 	// Chains of version 0.1 have no nonce.
 	genesisWithNonce = members{"chain": isChain, "channel_id": isText, "created_at": isTime, "nonce": isNonce, "v": isOne}
 	configForm       = members{"channel_id": isText, "declarant": isText, "description": orNull(isText),
@@ -65,6 +67,7 @@ type archive struct {
 	from, to    string // the times that were asked for; empty: a range by sequence
 	stampedAt   string // of the signature's timestamp; empty: there is none
 	genesisHash string
+	hasLog      bool // it says where its segments are in the log
 	configs     map[int64]config
 	asic        []byte
 	signed      *signed
@@ -122,17 +125,15 @@ func (a *archive) checkEntries() {
 	expected = append(expected, "manifest.json", asicName, signedName)
 	require(strings.Join(a.zip.names, "\n") == strings.Join(expected, "\n"), a.zip.where,
 		"other entries, or in another order")
-	unused := []string{}
+	unused := streams[streamsOfVersion[a.version]:]
 	if a.mode == "test" {
 		unused = streams[1:]
-	} else if a.version == 1 {
-		unused = streams[4:]
-	} else if a.version == 2 {
-		unused = streams[6:]
 	}
 	for _, stream := range unused {
 		require(len(a.zip.streams(stream)) == 0, a.zip.where, "a stream that this archive does not have")
 	}
+	a.hasLog = len(a.zip.streams("checkpoints")) > 0
+	require(a.hasLog == (len(a.zip.streams("log")) > 0), a.zip.where, "checkpoints or places in the log alone")
 	require(string(a.zip.read("mimetype", 64)) == "application/vnd.etsi.asic-e+zip", "mimetype", "its content")
 }
 

@@ -307,8 +307,9 @@ type chain struct {
 	archive      *archive
 	rounds       *rounds
 	source       *linkReader
-	sealBefore   string // empty: there was no segment
-	chainHash    string // of the event before the next segment; empty: not known
+	log          *segmentLog // nil: the archive has none
+	sealBefore   string      // empty: there was no segment
+	chainHash    string      // of the event before the next segment; empty: not known
 	next         int64
 	history      *sealRun // the seals before those of the archive; nil: it has none
 	hasOpenStart bool     // the first segment names no token before, and may not have to
@@ -328,6 +329,9 @@ func (c *chain) walk(to visitor) {
 	require(c.sealBefore != "", "seals", "there are none")
 	require(c.source.next() == nil, "seals", "they do not cover every event")
 	c.rounds.end()
+	if c.log != nil {
+		c.log.end()
+	}
 }
 
 func (c *chain) checkSeal(seal object) {
@@ -377,6 +381,9 @@ func (c *chain) segment(line []byte, read func(link)) {
 		text(seal, "chain_hash_before") == text(c.archive.manifest, "previous_chain_hash"), where, "chain_hash_before")
 	sealHash := sha256Hex(sealed)
 	c.checkRound(value, seal, &sum, sealHash, isFirst)
+	if c.log != nil {
+		c.log.check(seal, sealHash)
+	}
 	c.sealBefore, c.next, c.chainHash = sealHash, end+1, sum.chainHash
 }
 
@@ -425,6 +432,9 @@ func walk(from *archive, judge func(*signed), to visitor) bool {
 		return false
 	}
 	made := &chain{archive: from, rounds: newRounds(from, judge), source: newLinkReader(from)}
+	if from.hasLog {
+		made.log = newSegmentLog(from)
+	}
 	made.walk(to)
 	return made.hasOpenStart
 }

@@ -16,12 +16,14 @@ const (
 	Structure  = "structure: ZIP, entries, canonical documents, digests of all files"
 	Chain      = "chain: every event, its order, its configuration and its place in the chain"
 	Segments   = "segments: every event leads to the root of a round, whose tokens are over it"
+	Log        = "log: the place of every segment, and that all checkpoints are of one history"
 	Content    = "content parts that were given"
 	Receipts   = "receipts"
 	Signatures = "signatures: by the keys of the certificates inside"
 	Origin     = "origin: certificate paths to trusted roots, revocation, validity in time, signer lists, and the " +
 		"rules of signatures"
-	// Parts of the evidence that were not given. The clients for other languages use the same words.
+	// What is never checked here, or was not given. The clients for other languages use the same words.
+	LogSignatures    = "log: the signatures of the log and of its witnesses, which constancia verify --log-key checks"
 	ReceiptsNotGiven = "receipts: not given"
 	ContentNotGiven  = "content parts: not all given"
 	ReportsNotGiven  = "reports: not given"
@@ -49,6 +51,7 @@ type Result struct {
 	IsSound     bool   // all checks went through
 	SHA256      string // of the archive, if it is sound
 	Mode        string
+	HasLog      bool // it says where its segments are in the log
 	Manifest    []byte
 	Signer      string // SHA-256 of the certificate that is named as the signer's
 	StampedAt   string // of the signature's timestamp; empty: there is none
@@ -108,6 +111,7 @@ func (r *run) all() (err error) {
 	}
 	archive := openArchive(file, size, where)
 	r.result.Mode, r.result.Manifest = archive.mode, canonical(archive.manifest)
+	r.result.HasLog = archive.hasLog
 	r.done(Structure)
 	signatures := archive.checkSignature()
 	r.result.Signer, r.result.StampedAt = archive.signed.fingerprint(), archive.stampedAt
@@ -178,6 +182,9 @@ func (r *run) checkEvents(archive *archive) error {
 	r.done(Chain)
 	if archive.mode == "live" {
 		r.done(Segments)
+	}
+	if archive.hasLog {
+		r.done(Log)
 	}
 	if r.unchecked == "" {
 		r.done(Signatures)
