@@ -39,7 +39,8 @@ final class Archive {
     private static final String SIGNATURE = "META-INF/signature001.p7s";
     private static final String MANIFEST = "manifest.json";
     private static final List<String> STREAMS = List.of("events", "leaves", "seals", "rounds", "validation",
-        "renewals", "history");
+        "renewals", "checkpoints", "log", "history");
+    private static final List<Integer> STREAMS_OF_VERSION = List.of(0, 4, 6, 9);
 
     private static final Map<String, Forms.Form> GENESIS_FORMS = Map.of("chain", IS_CHAIN, "channel_id", IS_TEXT,
         "created_at", IS_TIME, "v", integer(1, 1));
@@ -76,6 +77,7 @@ final class Archive {
     final long first;
     final long last;
     final String genesisHash;
+    final boolean hasLog; // it says where its segments are in the log
     final Map<Long, Config> configs = new HashMap<>();
     Signed signed;
     String stampedAt; // the time of the signature's timestamp
@@ -103,6 +105,8 @@ final class Archive {
         first = manifest.get("frozen_range").get("first_sequence").longValue();
         last = manifest.get("frozen_range").get("last_sequence").longValue();
         checkEntries();
+        hasLog = !zip.streams("checkpoints").isEmpty();
+        require(hasLog != zip.streams("log").isEmpty(), zip.where(), "checkpoints or places in the log alone");
         asic = checkFiles();
         checkRanges();
         checkParts();
@@ -141,7 +145,7 @@ final class Archive {
         STREAMS.forEach(stream -> expected.addAll(zip.streams(stream)));
         expected.addAll(List.of(MANIFEST, ASIC, SIGNATURE));
         require(zip.names().equals(expected), zip.where(), "other entries, or in another order");
-        int unused = mode.equals("test") ? 1 : version == 1 ? 4 : version == 2 ? 6 : STREAMS.size();
+        int unused = mode.equals("test") ? 1 : STREAMS_OF_VERSION.get(version);
         for (String stream : STREAMS.subList(unused, STREAMS.size()))
             require(zip.streams(stream).isEmpty(), zip.where(), "a stream that this archive does not have");
         byte[] kind = "application/vnd.etsi.asic-e+zip".getBytes(StandardCharsets.UTF_8);

@@ -46,6 +46,7 @@ final class Chain {
 
     private final Archive archive;
     private final Rounds rounds;
+    private final Log log; // null: the archive has none
     private final Source<byte[]> seals;
     private final Source<byte[]> earlier;
     private final Source<Link> source;
@@ -72,6 +73,7 @@ final class Chain {
     Chain(Archive archive, Consumer<Signed> judge) throws IOException {
         this.archive = archive;
         rounds = new Rounds(archive, judge);
+        log = archive.hasLog ? new Log(archive) : null;
         seals = archive.zip.lines("seals", 0);
         earlier = archive.zip.lines("history", 0);
         source = Events.withLeaves(archive);
@@ -93,6 +95,8 @@ final class Chain {
         require(sealBefore != null, "seals", "there are none");
         require(source.next() == null, "seals", "they do not cover every event");
         rounds.end();
+        if (log != null)
+            log.end();
     }
 
     private void checkSeal(JsonNode seal) {
@@ -135,6 +139,8 @@ final class Chain {
             "chain_hash_before");
         String hash = Forms.sha256(document);
         checkRound(value, seal, covered, hash, isFirst);
+        if (log != null)
+            log.check(seal, hash);
         sealBefore = hash;
         next = end + 1;
         chainHash = covered.chainHash;

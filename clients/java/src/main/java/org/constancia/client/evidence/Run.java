@@ -29,12 +29,15 @@ final class Run {
     private static final String CHAIN = "chain: every event, its order, its configuration and its place in the chain";
     private static final String SEGMENTS =
         "segments: every event leads to the root of a round, whose tokens are over it";
+    private static final String LOG = "log: the place of every segment, and that all checkpoints are of one history";
     private static final String CONTENT = "content parts that were given";
     private static final String RECEIPTS = "receipts";
     private static final String SIGNATURES = "signatures: by the keys of the certificates inside";
     private static final String ORIGIN = "origin: certificate paths to trusted roots, revocation, validity in time,"
         + " signer lists, and the rules of signatures";
-    // Parts of the evidence that were not given. The clients for other languages use the same words.
+    // What is never checked here, or was not given. The clients for other languages use the same words.
+    private static final String LOG_SIGNATURES =
+        "log: the signatures of the log and of its witnesses, which constancia verify --log-key checks";
     private static final String RECEIPTS_NOT_GIVEN = "receipts: not given";
     private static final String CONTENT_NOT_GIVEN = "content parts: not all given";
     private static final String REPORTS_NOT_GIVEN = "reports: not given";
@@ -65,6 +68,8 @@ final class Run {
         List<String> open = new ArrayList<>(List.of(STRUCTURE, CHAIN, SIGNATURES, ORIGIN));
         if (archive == null || archive.mode.equals("live"))
             open.add(SEGMENTS);
+        if (archive != null && archive.hasLog)
+            open.add(LOG);
         if (!parts.isEmpty())
             open.add(CONTENT);
         if (hasReceipts)
@@ -82,6 +87,8 @@ final class Run {
 
     private List<String> notGiven() {
         List<String> names = new ArrayList<>();
+        if (archive != null && archive.hasLog)
+            names.add(LOG_SIGNATURES);
         if (!hasReceipts)
             names.add(RECEIPTS_NOT_GIVEN);
         boolean wasCounted = parts.isEmpty() || checked.contains(CONTENT);
@@ -199,6 +206,8 @@ final class Run {
             checked.add(CHAIN);
             if (chain != null)
                 checked.add(SEGMENTS);
+            if (archive.hasLog)
+                checked.add(LOG);
             if (!hasUncheckedSignature)
                 checked.add(SIGNATURES);
             if (chain != null && chain.hasOpenStart()) {
