@@ -23,6 +23,8 @@ CASES_MIN = 500
 BY_PROGRAM = ("certificate", "signing-certificate", "revocation", "validation data", "required signers",
               "version of the SignedData", "TSTInfo", "digest algorithm", "signing-time", "'revocations'",
               "list of signers")
+NOT_GIVEN = {"receipts: not given", "content parts: not all given", "reports: not given"}
+LOG_SIGNATURES = "log: the signatures of the log and of its witnesses, which constancia verify --log-key checks"
 MUTATIONS = 150
 # Of a document whose every byte the client judges; of the others some is left to the program.
 ALL_HERE = ("genesis.json", "config/", "events/", "leaves/", "seals/")
@@ -89,6 +91,10 @@ def faults_of(case, client, directory):  # pylint: disable=redefined-outer-name
         both = client.ask(archive, str(BINARY), **options)
         if both["code"] != case["code"]:
             yield f"{both['code']}, not {case['code']}: {both['findings'][:1]}"
+        if both["verdict"] == "valid" and (LOG_SIGNATURES in both["notChecked"]) != case["name"].startswith("log/"):
+            yield f"it has a log or not: {both['notChecked']}"
+        if both["verdict"] == "valid" and not set(both["notChecked"]) <= NOT_GIVEN | {LOG_SIGNATURES}:
+            yield f"it is valid, and not all was checked: {both['notChecked']}"
 
 
 def test_the_corpus(client, tmp_path):  # pylint: disable=redefined-outer-name

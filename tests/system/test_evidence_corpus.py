@@ -77,6 +77,7 @@ def test_what_the_corpus_holds():
     names = [case["name"] for case in CASES]
     assert len(set(names)) == len(names)
     assert sum(case["code"] != "valid" for case in CASES) >= CASES_MIN
-    for family in ("same-authority", "stolen", "invented", "chain", "token", "receipt", "history", "signer", "authority"):
+    for family in ("same-authority", "stolen", "invented", "chain", "token", "receipt", "history", "signer", "authority",
+                   "log"):
         assert any(name.startswith(family + "/") for name in names), family
     assert {case["kind"] for case in CASES} == {"archive", "histories", "report", *UNKNOWN}

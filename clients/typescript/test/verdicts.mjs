@@ -8,8 +8,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { archive, ...options } = JSON.parse(line);
   let said;
   try {
-    const { verdict, code, findings, receipts } = await verifyArchive(archive, options);
-    said = { verdict, code, receipts, findings: findings.slice(0, 5) };
+    const { verdict, code, findings, receipts, notChecked } = await verifyArchive(archive, options);
+    said = { verdict, code, receipts, notChecked, findings: findings.slice(0, 5) };
   } catch (error) {
     said = { error: String(error.stack) };
   }

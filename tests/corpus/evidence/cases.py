@@ -23,8 +23,8 @@ DAY, YEAR = 86400, 365 * 86400
 CASES = []
 LIVE = [name for name, _ in forge.unpack(forge.base("live.zip"))]
 MANIFEST, ASIC, SIGNATURE = forge.MANIFEST, forge.ASIC, forge.SIGNATURE
-EVENTS, SEALS, ROUNDS, LEAVES, VALIDATION, RENEWALS = map(
-    forge.stream, ("events", "seals", "rounds", "leaves", "validation", "renewals"))
+EVENTS, SEALS, ROUNDS, LEAVES, VALIDATION, RENEWALS, CHECKPOINTS, PLACES = map(
+    forge.stream, ("events", "seals", "rounds", "leaves", "validation", "renewals", "checkpoints", "log"))
 STATUS = {"valid": 0, "not_valid": 1, "signer_not_established": 2, "authority_not_established": 2, "existence_only": 2,
           "could_not_check": 2}
 SUFFIX = {"archive": "evidence.zip", "report": "report.pdf", "container": "container.asice", "record": "event.ers"}
@@ -518,6 +518,128 @@ def documents():
          ("live.zip", ("put", ASIC, "<x/>\n"), SIGN))
 
 
+# ---- the log of segments ----
+
+# Of the second segment: entry 7 of 8, in the second of four checkpoints.
+PLACE = {"index": 7, "path": 3, "size": 8}
+
+
+def logged(*edits, **options):
+    log = {name: options.pop(name) for name in list(options) if name not in ("range", "lies")}
+    return (*history(log=log, **options), *edits, *(AGAIN if edits else ()))
+
+
+def note_edit(old, new):
+    return ("in_stream", CHECKPOINTS, old, new)
+
+
+def logs():
+    good = {"genuine": ({}, "each segment is in a checkpoint of its own, and the newest follows"),
+            "middle": ({"range": [2, 5]}, "of a range that ends inside its segments"),
+            "last": ({"range": [5, 6]}, "of the last segment alone"),
+            "alone": ({"between": 0}, "without entries of others: the first checkpoint is of one entry"),
+            "large": ({"between": 300}, "entries of others fill more than one tile"),
+            "one-checkpoint": ({"size_every": 9}, "every path ends in the newest checkpoint"),
+            "two-in-one": ({"size_every": 2}, "two segments' paths end in one checkpoint"),
+            "older": ({"older": 1}, "the first segment is older than the log"),
+            "all-older": ({"older": 3}, "every segment is older than the log"),
+            "extension": ({"extension": "more\n"}, "its checkpoints have an extension line"),
+            "signed-by-others": ({"signer": forge.OTHER_ORIGIN}, "its log did not sign it: without --log-key nothing tells")}
+    for name, (options, what) in good.items():
+        case(f"log/{name}", f"with a log: {what}", "valid", logged(**options))
+    for name, options, what in (
+            ("others-checkpoint", {"others": [1]}, "a checkpoint is of another log"),
+            ("fork", {"fork": True}, "the newest checkpoint is of another history"),
+            ("tag", {"tag": "00" * 32}, "its entries are of another chain")):
+        case(f"log/{name}", f"with a log: {what}", "not_valid", logged(**options))
+    for name, path, new in (
+            ("path-altered", ["path", 1], "00" * 32), ("path-cut", ["path", 2], ["-"]), ("path-none", ["path"], []),
+            ("path-64", ["path"], ["00" * 32] * 64), ("path-upper-case", ["path", 0], "AB" * 32), ("path-text", ["path"], "00" * 32),
+            ("index-altered", ["index"], 6), ("index-beyond", ["index"], 8), ("index-negative", ["index"], -1),
+            ("index-fraction", ["index"], 7.5), ("index-null", ["index"], None), ("size-other", ["size"], 12),
+            ("size-first", ["size"], 4), ("size-of-none", ["size"], 9), ("size-large", ["size"], 2**53 - 1),
+            ("size-null", ["size"], None), ("place-member", ["more"], 1), ("place-without-path", ["path"], ["-"])):
+        case(f"log/{name}", f"with a log: {path[0]} of the second place altered, all else recreated", "not_valid",
+             logged(("change", PLACES, [1, *path], new)))
+    case("log/path-longer", "with a log: a path with a hash more, all else recreated", "not_valid",
+         logged(("change", PLACES, [1, "path"], ["00" * 32] * (PLACE["path"] + 1))))
+    case("log/place-older", "with a log: a place as of a segment that is older than the log: nothing tells", "valid",
+         logged(("change", PLACES, [1], {"index": None, "path": [], "size": None})))
+    case("log/place-older-path", "with a log: the same, and it keeps a path", "not_valid",
+         logged(("change", PLACES, [1], {"index": None, "path": ["00" * 32], "size": None})))
+    for name, stream, numbers, what in (
+            ("place-missing", PLACES, [0, 1], "the last place left out"),
+            ("place-first-missing", PLACES, [1, 2], "the first place left out"),
+            ("place-more", PLACES, [0, 1, 2, 2], "a place too many"),
+            ("places-exchanged", PLACES, [1, 0, 2], "two places exchanged"),
+            ("checkpoints-exchanged", CHECKPOINTS, [1, 0, 2, 3], "two checkpoints exchanged"),
+            ("checkpoint-twice", CHECKPOINTS, [0, 1, 1, 2, 3], "a checkpoint twice"),
+            ("checkpoint-missing", CHECKPOINTS, [0, 2, 3], "a checkpoint left out"),
+            ("checkpoint-last-missing", CHECKPOINTS, [0, 1, 2], "the newest checkpoint left out"),
+            ("checkpoints-none", CHECKPOINTS, [], "no line of checkpoints"),
+            ("places-none", PLACES, [], "no line of places")):
+        case(f"log/{name}", f"with a log: {what}, all else recreated", "not_valid", logged(("order", stream, numbers)))
+    for name, path, new in (
+            ("consistency-altered", [1, "consistency", 0], "00" * 32), ("consistency-none", [1, "consistency"], []),
+            ("consistency-cut", [2, "consistency", 1], ["-"]), ("consistency-64", [1, "consistency"], ["00" * 32] * 64),
+            ("consistency-of-last", [3, "consistency"], ["00" * 32]), ("consistency-null", [3, "consistency"], None),
+            ("checkpoint-member", [0, "more"], 1), ("checkpoint-without-note", [0, "note"], ["-"]), ("note-empty", [0, "note"], ""),
+            ("note-unsigned", [0, "note"], "log.example/segments\n4\n" + "A" * 43 + "=\n"),
+            ("note-unsigned-end", [0, "note"], "log.example/segments\n4\n" + "A" * 43 + "=\n\n")):
+        case(f"log/{name}", f"with a log: {path[1]} of a checkpoint altered, all else recreated", "not_valid",
+             logged(("change", CHECKPOINTS, path, new)))
+    for name, old, new, what in (
+            ("note-root", "\\n4\\n", "\\n4\\nA", "a root that is longer"), ("note-size-zero", "\\n4\\n", "\\n04\\n", "a size with a zero"),
+            ("note-size-altered", "\\n4\\n", "\\n5\\n", "another size"), ("note-size-sign", "\\n4\\n", "\\n+4\\n", "a size with a sign"),
+            ("note-size-large", "\\n15\\n", "\\n9007199254740993\\n", "a size above 2^53"),
+            ("note-no-origin", forge.ORIGIN + "\\n4", "\\n4", "an empty origin"),
+            ("note-long-origin", forge.ORIGIN + "\\n", "x" * 256 + "\\n", "an origin of 256 bytes"),
+            ("note-hyphen", "\u2014 log", "- log", "a signature line with a hyphen"),
+            ("note-name-space", "\u2014 log", "\u2014 l\u00a0og", "a name with white space"),
+            ("note-name-plus", "\u2014 log", "\u2014 l+og", "a name with a plus sign"),
+            ("note-name-delete", "\u2014 log", "\u2014 l\u007fog", "a name with a control character"),
+            ("note-name-long", "\u2014 witness.example", "\u2014 " + "w" * 256, "a name of 256 bytes"),
+            ("note-signature-short", "\u2014 witness.example ", "\u2014 x.example AAAAAA==\\n\u2014 witness.example ",
+             "a signature that is a key id alone"),
+            ("note-signature-base64", "\u2014 witness.example ", "\u2014 witness.example A", "a signature that is not base64"),
+            ("note-signature-long", "\u2014 witness.example ", "\u2014 x.example " + "A" * 21844 + "\\n\u2014 witness.example ",
+             "a signature of 16,383 bytes"),
+            ("note-signatures-65", "\u2014 witness.example ", "\u2014 x.example AAAAAAA=\\n" * 63 + "\u2014 witness.example ",
+             "65 signatures"),
+            ("note-control", "\u2014 witness.example ", "\u2014 x\\u0007 AAAAAAA=\\n\u2014 witness.example ", "a control character"),
+            ("note-blank-line", "=\\n\\n", "=\\n\\nx\\n\\n", "an empty extension line"),
+            ("note-two-lines", "\\n4\\n", "\\n", "no size")):
+        case(f"log/{name}", f"with a log: notes with {what}, all else recreated", "not_valid", logged(note_edit(old, new)))
+    for name, old, new, what in (
+            ("note-other-signatures", "\u2014 witness.example ", "\u2014 x.example AAAAAAA=\\n" * 62 + "\u2014 witness.example ",
+             "64 signatures"),
+            ("note-large-signature", "\u2014 witness.example ", "\u2014 x.example " + "A" * 21840 + "\\n\u2014 witness.example ",
+             "a signature of 16,380 bytes"),
+            ("note-name-letters", "\u2014 witness.example ", "\u2014 test\u00e9moin/\ufeff1 AAAAAAAA\\n\u2014 witness.example ",
+             "a name with letters beyond ASCII"),
+            ("note-trailing-bits", "\u2014 witness.example ", "\u2014 x.example AAAAAAB=\\n\u2014 witness.example ",
+             "a signature whose last bits are not 0")):
+        case(f"log/{name}", f"with a log: notes with {what}, which nothing here checks", "valid", logged(note_edit(old, new)))
+    for stream in (CHECKPOINTS, PLACES):
+        name = stream.split("/")[0]
+        case(f"log/without-{name}", f"with a log, without {stream}, all else recreated", "not_valid", logged(("drop", stream)))
+        case(f"log/loose-{name}", f"with a log: {stream} is not canonical, all else recreated", "not_valid",
+             logged(("loose", stream)))
+        case(f"log/second-member-{name}", f"with a log: a second gzip member after {stream}, all else recreated", "not_valid",
+             logged(("members_behind", stream)))
+    case("log/streams-exchanged", "with a log: its two streams in the other order, all else recreated", "not_valid",
+         logged(("exchange", CHECKPOINTS, PLACES)))
+    for version in (1, 2):
+        case(f"log/version-{version}", f"with a log, in version {version}, all else recreated", "not_valid",
+             logged(("change", MANIFEST, ["v"], version)))
+    case("log/in-test", "a test archive with a log, all else recreated", "not_valid",
+         ("test.zip", ("change", MANIFEST, ["v"], 3), ("log_of", given(*logged())), *AGAIN), at=DAY)
+    case("log/in-version-2", "an archive of version 2 with the log of another, all else recreated", "not_valid",
+         ("live.zip", ("log_of", given(*logged())), *AGAIN))
+    case("log/of-another", "the log of another archive, all else recreated", "not_valid",
+         ("live.zip", ("change", MANIFEST, ["v"], 3), ("log_of", given(*logged())), *AGAIN))
+
+
 # ---- the signature ----
 
 def signatures():
@@ -708,7 +830,7 @@ def as_stated(given):
 
 
 def main():
-    for family in (genuine, anchors, same_authority, stolen, invented, chains, certificates, tokens, histories, documents,
+    for family in (genuine, anchors, same_authority, stolen, invented, chains, certificates, tokens, histories, documents, logs,
                    signatures, bytes_, zips, reports, containers, receipts):
         family()
     program, known = pathlib.Path(sys.argv[1]).resolve(), {}

@@ -20,8 +20,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 from cryptography import x509  # noqa: E402
 from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
-from cryptography.hazmat.primitives.asymmetric import ec, padding  # noqa: E402
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding  # noqa: E402
 
+import tlog  # noqa: E402
 from timestamp_authority import elements, integer, object_identifier, tlv  # noqa: E402
 
 SIGNATURE, ASIC, MANIFEST = "META-INF/signature001.p7s", "META-INF/ASiCManifest001.xml", "manifest.json"
@@ -633,12 +634,79 @@ def earlier_seals(given, seals):
     return lines
 
 
+# ---- the log of segments ----
+
+ORIGIN, OTHER_ORIGIN = "log.example/segments", "other.example/segments"
+
+
+def log_key(origin, kind=tlog.ED25519):
+    seed = hashlib.sha256(f"the corpus: {origin}".encode()).digest()
+    return tlog.Key(origin, kind, ed25519.Ed25519PrivateKey.from_private_bytes(seed))
+
+
+def strange_leaf(number, history_=""):
+    return tlog.leaf_hash(f"another chain's segment {number}{history_}".encode())
+
+
+def entry_of(seal, tag):
+    return canonical({**{name: seal[name] for name in ("chain_hash_last", "first_sequence", "last_sequence")},
+                      "seal_hash": hashlib.sha256(canonical(seal)).hexdigest(), "tag": tag, "v": 1})
+
+
+def note_of(given, leaves, number):
+    """A checkpoint of these leaves, signed by its log and cosigned by a witness."""
+    origin = OTHER_ORIGIN if number in given.get("others", []) else ORIGIN
+    text_ = tlog.checkpoint_text(origin, len(leaves), tlog.root(leaves)) + given.get("extension", "")
+    witness = log_key("witness.example", tlog.COSIGNATURE)
+    lines = [log_key(given.get("signer", origin)).sign(text_), witness.cosign(text_, int(began().timestamp()) + 300)]
+    return f"{text_}\n{''.join(lines)}"
+
+
+def make_log(given, genesis, seals, wanted):
+    """Lines of checkpoints/ and log/. Of `given`: `between`, how many entries of other chains are before each segment's and at
+    the end; `size_every`, of how many segments a checkpoint is (1); `older`, how many segments are older than the log;
+    `others`, the checkpoints of another log; `fork`: the last checkpoint is of another history; `tag` in entries, `signer`,
+    `extension` of notes."""
+    tag, between = given.get("tag", tlog.tag_of(genesis)), given.get("between", 3)
+    leaves, indexes, sizes = [], {}, []
+    for number, each in enumerate(seals[given.get("older", 0):], 1):
+        leaves += [strange_leaf(len(leaves) + more) for more in range(between)]
+        indexes[each["seal"]["segment_id"]] = len(leaves)
+        leaves.append(tlog.leaf_hash(entry_of(each["seal"], tag)))
+        sizes += [len(leaves)] if number % given.get("size_every", 1) == 0 else []
+    leaves += [strange_leaf(len(leaves) + more) for more in range(between)]
+    forked = [strange_leaf(0, " of another history"), *leaves[1:]] if given.get("fork") else leaves
+    places, used = [], set()
+    for each in wanted:
+        index = indexes.get(each["seal"]["segment_id"])
+        size = None if index is None else next((one for one in sizes if one > index), len(leaves))
+        path = [] if index is None else tlog.inclusion(leaves[:size], index)
+        places.append({"index": index, "path": [one.hex() for one in path], "size": size})
+        used |= {size} - {None}
+    checkpoints = []
+    sizes = sorted(used | {len(leaves)})
+    for number, (size, after) in enumerate(zip(sizes, sizes[1:] + [0])):
+        of = leaves[:size] if after else forked
+        proof = tlog.consistency(forked[:after] if after == len(leaves) else leaves[:after], size) if after else []
+        checkpoints.append({"consistency": [one.hex() for one in proof], "note": note_of(given, of, number)})
+    return checkpoints, places
+
+
+@edit
+def log_of(data, given):
+    """The log of another archive, as the last streams."""
+    files, other = unpack(data), dict(unpack(make_file(given)))
+    found = [(stream(name), other[stream(name)]) for name in ("checkpoints", "log")]
+    return pack([*files[:-3], *found, *files[-3:]])
+
+
 @edit
 def history(data, given):
     """An archive of another history of the same channel: `events` [seconds, reference], `rounds`
     {"at", "by", "covers", "shared", "token"}, the certified `range`, `issued`, `signer`, `sign`, `lies` about seals,
     `omit` rounds, `padding` letters more in each event's identifier, members more of the `genesis`, the `version` of the
-    format, `earlier` segments whose seals are in history/, and what of these is `altered`."""
+    format, `earlier` segments whose seals are in history/, what of these is `altered`, and
+    `log` as make_log() takes it."""
     files = dict(unpack(base("live.zip")))
     genesis, config = files["genesis.json"], files["config/config-000001.json"]
     genesis = canonical({**json.loads(genesis), **given.get("genesis", {})})
@@ -647,6 +715,7 @@ def history(data, given):
     rounds, seals = make_rounds(given, genesis, records)
     first, last = given.get("range", [1, len(records)])
     earlier = earlier_seals(given, seals) if "earlier" in given else []
+    every = seals
     seals = [seal for seal in seals if seal["seal"]["last_sequence"] >= first and seal["seal"]["first_sequence"] <= last]
     hashes_ = [hashlib.sha256(record).hexdigest() for record in records]
     covered = range(seals[0]["seal"]["first_sequence"], seals[-1]["seal"]["last_sequence"] + 1)
@@ -666,6 +735,11 @@ def history(data, given):
     made += [(stream("seals"), write_lines(seals)), (stream("rounds"), write_lines(wanted_rounds(given, rounds, seals))),
              *[(stream("history"), zipped(b"".join(line + b"\n" for line in earlier)))] * bool(earlier),
              (MANIFEST, canonical(manifest)), (ASIC, b""), (SIGNATURE, b"")]
+    if "log" in given:  # from version 3 on; the base files are of version 2
+        made[-3] = (MANIFEST, canonical({**manifest, "v": 3}))
+        checkpoints, places = make_log(given["log"], genesis, every, seals)
+        at = len(made) - 3 - bool(earlier)
+        made[at:at] = [(stream("checkpoints"), write_lines(checkpoints)), (stream("log"), write_lines(places))]
     return sign(resum(pack(made)), given.get("signer", "signer"), given.get("sign"))
 
 
