@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"constancia.example/constancia/internal/evidence"
 )
 
 // service returns a client of a real service, for which tests/system/test_client_go.py sets the environment.
@@ -283,6 +285,7 @@ func TestServiceACertificationFromTheRequestToItsFiles(t *testing.T) {
 	must(t, err)
 	expect(t, verified.Verdict == VerdictValid && verified.Receipts.Compared == 4 && verified.SignaturesBy == "program",
 		"%+v", verified)
+	expect(t, has(verified.Checked, evidence.Log) && verified.NotChecked[0] == evidence.LogSignatures, "%+v", verified)
 	options.Events, options.Receipts = []*Event{last}, nil
 	verified, err = VerifyArchive(background, files.Archive, options)
 	must(t, err)

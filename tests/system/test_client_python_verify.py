@@ -16,8 +16,9 @@ from program import BINARY, ROOT
 from scripted import CLIENT
 
 import constancia
+import tlog
 from constancia import verification, verify_archive
-from constancia._evidence import cms
+from constancia._evidence import cms, log
 from constancia.verification import CODES
 
 sys.path.insert(0, str(ROOT / "tests/corpus/evidence"))
@@ -397,6 +398,28 @@ def test_memory_does_not_grow_with_a_segment(tmp_path):
     assert check(forged, "other") == ["not_valid", "client.not_valid"], "nothing is said of events before that"
 
 
+# ---- the log ----
+
+def test_proofs_of_an_implementation_of_its_own():
+    """tests/support/tlog.py makes them; each one is refused for another leaf, another tree, and with a hash more or less."""
+    leaves = [tlog.leaf_hash(b"%d" % number) for number in range(20)]
+    roots = [tlog.root(leaves[:size]) for size in range(len(leaves) + 1)]
+    for size in range(1, len(roots)):
+        for index in range(size):
+            path = tlog.inclusion(leaves[:size], index)
+            assert log.is_included(leaves[index], index, size, path, roots[size])
+            for other in ((leaves[index], (index + 1) % size, size, path), (leaves[index - 1], index, size, path),
+                          (leaves[index], index, size, path[:-1]), (leaves[index], index, size, [*path, leaves[0]])):
+                assert size == 1 and other[3] == path or not log.is_included(*other, roots[size]), other
+        for old in range(size):
+            path = tlog.consistency(leaves[:size], old)
+            assert log.is_consistent(old, roots[old], size, roots[size], path)
+            assert not log.is_consistent(old, roots[size], size, roots[size], path)
+            assert not log.is_consistent(old, roots[old], size, roots[size], [*path, leaves[0]])
+            assert old == 0 or not log.is_consistent(old, roots[old], size, roots[old], path)
+            assert old == 0 or not log.is_consistent(old, roots[old], size, roots[size], path[:-1])
+
+
 # ---- of the service ----
 
 def test_what_the_service_issues_is_valid(service, channel, tmp_path):
@@ -418,7 +441,9 @@ def test_what_the_service_issues_is_valid(service, channel, tmp_path):
                                                                                      program=BINARY)
         alone = client.verify_archive(archive, receipts=receipts, parts=parts, program=False)
         assert alone.verdict == "origin_not_established"
-        assert [one for one in alone.not_checked if one not in NOT_GIVEN] == [verification.ORIGIN]
+        assert [one for one in alone.not_checked if one not in NOT_GIVEN] == [verification.ORIGIN,
+                                                                              verification.LOG_SIGNATURES]
+        assert verification.LOG in alone.checked
         spoilt = parts[0].read_bytes().replace(b"I declare.", b"I disclaim")
         parts[0].write_bytes(spoilt)
         assert not client.verify_archive(archive, parts=parts, program=False)

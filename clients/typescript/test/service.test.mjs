@@ -266,6 +266,7 @@ test("a certification from the request to its files", async () => {
   const own = await client.verify(archive, options);
   assert.deepEqual([own.verdict, own.findings, own.receipts], ["valid", [], { given: 3, matched: 3 }]);
   assert.equal(own.archive.certificationId, done.certification_id);
+  assert.ok(own.archive.hasLog && own.notChecked[0].includes("--log-key"), own.notChecked.join());
   // What the file has is what `--receipt` takes.
   const words = ["verify", archive, "--trust", trust, "--receipt", receipts, "--json"];
   assert.equal(JSON.parse(execFileSync(program, words)).checked.receipts, 3);

@@ -525,7 +525,7 @@ PLACE = {"index": 7, "path": 3, "size": 8}
 
 
 def logged(*edits, **options):
-    log = {name: options.pop(name) for name in list(options) if name not in ("range", "lies")}
+    log = {name: options.pop(name) for name in list(options) if name not in ("range", "events", "rounds")}
     return (*history(log=log, **options), *edits, *(AGAIN if edits else ()))
 
 
@@ -534,11 +534,15 @@ def note_edit(old, new):
 
 
 def logs():
+    many = {"events": [[60 * number, f"event {number}"] for number in range(33)],
+            "rounds": [{"at": 60 * number + 30, "by": ["one"], "covers": [number + 1, number + 1]} for number in range(33)]}
     good = {"genuine": ({}, "each segment is in a checkpoint of its own, and the newest follows"),
             "middle": ({"range": [2, 5]}, "of a range that ends inside its segments"),
             "last": ({"range": [5, 6]}, "of the last segment alone"),
-            "alone": ({"between": 0}, "without entries of others: the first checkpoint is of one entry"),
-            "large": ({"between": 300}, "entries of others fill more than one tile"),
+            "alone": ({"between": [0]}, "without entries of others: the first checkpoint is of one entry"),
+            "large": ({"between": [300]}, "entries of others fill more than one tile"),
+            "many": ({"between": [0, 1, 2, 5, 11], **many}, "checkpoints of many sizes, a segment in each"),
+            "huge": ({"range": [5, 6], "huge": [2**52 + 2**33 + 5, 2**53 - 1]}, "the log is as large as it may be"),
             "one-checkpoint": ({"size_every": 9}, "every path ends in the newest checkpoint"),
             "two-in-one": ({"size_every": 2}, "two segments' paths end in one checkpoint"),
             "older": ({"older": 1}, "the first segment is older than the log"),
@@ -552,6 +556,8 @@ def logs():
             ("fork", {"fork": True}, "the newest checkpoint is of another history"),
             ("tag", {"tag": "00" * 32}, "its entries are of another chain")):
         case(f"log/{name}", f"with a log: {what}", "not_valid", logged(**options))
+    case("log/huge-index", "with a log that is as large as it may be: index altered, all else recreated", "not_valid",
+         logged(("change", PLACES, [0, "index"], 2**52 + 2**34 + 5), range=[5, 6], huge=[2**52 + 2**33 + 5, 2**53 - 1]))
     for name, path, new in (
             ("path-altered", ["path", 1], "00" * 32), ("path-cut", ["path", 2], ["-"]), ("path-none", ["path"], []),
             ("path-64", ["path"], ["00" * 32] * 64), ("path-upper-case", ["path", 0], "AB" * 32), ("path-text", ["path"], "00" * 32),

@@ -653,28 +653,47 @@ def entry_of(seal, tag):
                       "seal_hash": hashlib.sha256(canonical(seal)).hexdigest(), "tag": tag, "v": 1})
 
 
-def note_of(given, leaves, number):
-    """A checkpoint of these leaves, signed by its log and cosigned by a witness."""
+def note_of(given, size, root, number=0):
+    """A checkpoint, signed by its log and cosigned by a witness."""
     origin = OTHER_ORIGIN if number in given.get("others", []) else ORIGIN
-    text_ = tlog.checkpoint_text(origin, len(leaves), tlog.root(leaves)) + given.get("extension", "")
+    text_ = tlog.checkpoint_text(origin, size, root) + given.get("extension", "")
     witness = log_key("witness.example", tlog.COSIGNATURE)
     lines = [log_key(given.get("signer", origin)).sign(text_), witness.cosign(text_, int(began().timestamp()) + 300)]
     return f"{text_}\n{''.join(lines)}"
 
 
+def make_huge_log(given, seal, tag):
+    """A log of so many entries that nothing holds it, with the given `index` and `size`: the path of one segment, whose hashes
+    are invented, and the root to which it leads."""
+    index, size = given["huge"]
+    node, last, root, path = index, size - 1, tlog.leaf_hash(entry_of(seal, tag)), []
+    while last:
+        sibling = strange_leaf(len(path))
+        if node & 1:
+            root = tlog.node_hash(sibling, root)
+        elif node < last:
+            root = tlog.node_hash(root, sibling)
+        path += [sibling] if node & 1 or node < last else []
+        node, last = node >> 1, last >> 1
+    return [{"consistency": [], "note": note_of(given, size, root)}], \
+        [{"index": index, "path": [one.hex() for one in path], "size": size}]
+
+
 def make_log(given, genesis, seals, wanted):
-    """Lines of checkpoints/ and log/. Of `given`: `between`, how many entries of other chains are before each segment's and at
-    the end; `size_every`, of how many segments a checkpoint is (1); `older`, how many segments are older than the log;
+    """Lines of checkpoints/ and log/. Of `given`: `between`, how many entries of other chains are before each segment's in
+    turn, and at the end; `size_every`, of how many segments a checkpoint is (1); `older`, how many segments are older than the log;
     `others`, the checkpoints of another log; `fork`: the last checkpoint is of another history; `tag` in entries, `signer`,
-    `extension` of notes."""
-    tag, between = given.get("tag", tlog.tag_of(genesis)), given.get("between", 3)
+    `extension` of notes; `huge` as make_huge_log() takes it."""
+    tag, between = given.get("tag", tlog.tag_of(genesis)), given.get("between", [3])
+    if "huge" in given:
+        return make_huge_log(given, wanted[0]["seal"], tag)
     leaves, indexes, sizes = [], {}, []
     for number, each in enumerate(seals[given.get("older", 0):], 1):
-        leaves += [strange_leaf(len(leaves) + more) for more in range(between)]
+        leaves += [strange_leaf(len(leaves) + more) for more in range(between[number % len(between)])]
         indexes[each["seal"]["segment_id"]] = len(leaves)
         leaves.append(tlog.leaf_hash(entry_of(each["seal"], tag)))
         sizes += [len(leaves)] if number % given.get("size_every", 1) == 0 else []
-    leaves += [strange_leaf(len(leaves) + more) for more in range(between)]
+    leaves += [strange_leaf(len(leaves) + more) for more in range(between[0])]
     forked = [strange_leaf(0, " of another history"), *leaves[1:]] if given.get("fork") else leaves
     places, used = [], set()
     for each in wanted:
@@ -688,7 +707,7 @@ def make_log(given, genesis, seals, wanted):
     for number, (size, after) in enumerate(zip(sizes, sizes[1:] + [0])):
         of = leaves[:size] if after else forked
         proof = tlog.consistency(forked[:after] if after == len(leaves) else leaves[:after], size) if after else []
-        checkpoints.append({"consistency": [one.hex() for one in proof], "note": note_of(given, of, number)})
+        checkpoints.append({"consistency": [one.hex() for one in proof], "note": note_of(given, size, tlog.root(of), number)})
     return checkpoints, places
 
 

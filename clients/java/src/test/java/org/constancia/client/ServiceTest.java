@@ -396,6 +396,7 @@ class ServiceTest {
             .verify();
         assertTrue(check.isValid(), check.findings().toString());
         assertEquals(List.of(3L, 0L), List.of(check.receipts().compared(), check.receipts().differing()));
+        assertTrue(check.notChecked().get(0).contains("--log-key"), check.notChecked().toString());
         ArchiveCheck alone = Archives.of(archive).receipts(List.of(event, file)).parts(parts).withoutProgram().verify();
         assertEquals(List.of("signer_not_established", List.of(), 2L),
             List.of(alone.code(), alone.findings(), alone.receipts().compared()));
