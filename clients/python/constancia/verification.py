@@ -110,7 +110,7 @@ def verify_archive(archive: Path, *, receipts: Optional[Receipts] = None, trust:
                    signer: Iterable[str] = (), at: Union[None, str, datetime] = None,
                    program: Union[None, bool, Path] = None) -> ArchiveCheck:
     """Checks an evidence archive of any size: its shape, all digests, the chain of events, the segments and
-    rounds, content parts and receipts here, in this process.
+    rounds, places in the log, content parts and receipts here, in this process.
 
     Whose signatures and timestamps these are is for `constancia verify` to say, which is run when it is
     installed: without it no archive is valid, but `origin_not_established` at best, and where

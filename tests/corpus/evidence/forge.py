@@ -682,6 +682,7 @@ def make_huge_log(given, seal, tag):
 def make_log(given, genesis, seals, wanted):
     """Lines of checkpoints/ and log/. Of `given`: `between`, how many entries of other chains are before each segment's in
     turn, and at the end; `size_every`, of how many segments a checkpoint is (1); `older`, how many segments are older than the log;
+    `more_sizes` of checkpoints;
     `others`, the checkpoints of another log; `fork`: the last checkpoint is of another history; `tag` in entries, `signer`,
     `extension` of notes; `huge` as make_huge_log() takes it."""
     tag, between = given.get("tag", tlog.tag_of(genesis)), given.get("between", [3])
@@ -703,7 +704,7 @@ def make_log(given, genesis, seals, wanted):
         places.append({"index": index, "path": [one.hex() for one in path], "size": size})
         used |= {size} - {None}
     checkpoints = []
-    sizes = sorted(used | {len(leaves)})
+    sizes = sorted(used | {len(leaves)} | set(given.get("more_sizes", [])))
     for number, (size, after) in enumerate(zip(sizes, sizes[1:] + [0])):
         of = leaves[:size] if after else forked
         proof = tlog.consistency(forked[:after] if after == len(leaves) else leaves[:after], size) if after else []
