@@ -593,16 +593,27 @@ def check_seals(entries, manifest, hashes, events, rounds, trust):
     return seals
 
 
+def check_note(note, where):
+    """Section 17: the form of a signed note."""
+    require(len(note.encode()) <= 65536 and not re.search("[\0-\t\v-\x1f]", note), where, "size or characters of a note")
+    _, signatures = tlog.parse_note(note)
+    require(1 <= len(signatures) <= 64, where, "the number of signatures")
+    for name, _, signature in signatures:
+        require(1 <= len(name.encode()) <= 255 and not re.search(r"[\s+\x7f]", name), where, "the name of a key")
+        require(1 <= len(signature) <= 16376, where, "the size of a signature")
+
+
 def read_checkpoints(entries):
     """Section 4.10. Returns the roots of the log by its size, in the order of the file."""
-    where, roots, before, proof, origins = "checkpoints", {}, 0, None, set()
+    where, roots, before, proof, origins = "checkpoints", {}, -1, None, set()
     for line in lines_of(entries, where):
         given = document(line, "consistency note", where)
         require(isinstance(given["note"], str) and hash_list(63)(given["consistency"]), where, "forms")
-        require(len(given["note"].encode()) <= 65536, where, "the size of a note")
+        check_note(given["note"], where)
         text, _ = tlog.parse_note(given["note"])
         origin, size, root = tlog.parse_checkpoint(text)
-        require(size > before, where, "order")
+        require(len(origin.encode()) <= 255 and "\n\n" not in text, where, "an origin, or an extension line")
+        require(size > before and (size > 0 or root == hashlib.sha256().digest()), where, "order, or an empty tree")
         require(proof is None or tlog.is_consistent(before, roots[before], size, root, proof), where, "consistency")
         origins.add(origin)
         roots[size], before, proof = root, size, [bytes.fromhex(hash_) for hash_ in given["consistency"]]
