@@ -426,3 +426,13 @@ def test_memory_does_not_grow_with_a_segment(verdicts, tmp_path):
     assert check(data, event["client_ref"]) == ("signer_not_established", [])
     assert check(data, "other") == ("could_not_check", ["receipt.event_differs"])
     assert check(forged, "other") == ("not_valid", ["client.not_valid"]), "nothing is said of events before that"
+
+
+def test_memory_does_not_grow_with_a_log(verdicts, tmp_path):
+    """Its checkpoints are read as they are needed."""
+    archive = tmp_path / "large.zip"
+    archive.write_bytes(forge.large_log(1200, 60_000))
+    with Client(verdicts) as small:
+        said = small.ask(archive)
+        assert (said["Code"], codes_of(said)) == ("signer_not_established", [])
+        assert small.peak_kb() < 64 * 1024  # the checkpoints have 72 MB

@@ -398,6 +398,19 @@ def test_memory_does_not_grow_with_a_segment(tmp_path):
     assert check(forged, "other") == ["not_valid", "client.not_valid"], "nothing is said of events before that"
 
 
+def test_memory_does_not_grow_with_a_log(tmp_path):
+    """Its checkpoints are read as they are needed."""
+    archive, kept = tmp_path / "large.zip", tmp_path / "receipt.json"
+    data = forge.large_log(1200, 60_000)
+    archive.write_bytes(data)
+    kept.write_text(json.dumps(forge.first_event(data)))
+    done = subprocess.run([sys.executable, "-c", SEGMENT_SCRIPT, archive, kept], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": str(CLIENT), "PYTHONDONTWRITEBYTECODE": "1"})
+    memory, *codes = done.stdout.split()
+    assert codes == ["signer_not_established"], done.stderr
+    assert int(memory) < 80 * 1024  # KiB; the checkpoints have 72 MB, the interpreter and its libraries 40
+
+
 # ---- the log ----
 
 def test_proofs_of_an_implementation_of_its_own():

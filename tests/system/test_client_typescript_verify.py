@@ -341,6 +341,16 @@ def test_memory_does_not_grow_with_a_segment(program, tmp_path):  # noqa: F811
             assert said["peak_kb"] < PEAK_KB  # the events have 96 MiB
 
 
+def test_memory_does_not_grow_with_a_log(program, tmp_path):  # noqa: F811
+    """Its checkpoints, which have 72 MB, are read as they are needed."""
+    archive = tmp_path / "large.zip"
+    archive.write_bytes(forge.large_log(1200, 60_000))
+    with Client(program, f"--max-old-space-size={HEAP_MB}") as small:
+        said = small.ask(archive, False)
+        assert [each["code"] for each in said["findings"]] == ["client.signatures_not_checked"]
+        assert said["peak_kb"] < PEAK_KB
+
+
 @pytest.mark.parametrize("line", ["zeros", "blanks", "empty", "nested", "members"])
 def test_what_unpacks_to_much_is_refused(line, program, tmp_path):  # noqa: F811
     size = 256 << 20

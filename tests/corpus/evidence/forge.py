@@ -769,6 +769,13 @@ def large_segment(count, size):
                           "rounds": [{"at": 10, "covers": [1, count]}]})
 
 
+def large_log(count, size):
+    """A genuine archive of one segment, with that number of checkpoints that no segment needs. Each has `size` bytes and more.
+    It is small when it is packed."""
+    return history(None, {"events": [[0, "a"]], "rounds": [{"at": 10, "covers": [1, 1]}],
+                          "log": {"between": [count], "more_sizes": list(range(count)), "extension": "x" * size + "\n"}})
+
+
 def first_event(data):
     """The receipt of an archive's first event."""
     files = dict(unpack(data))
