@@ -110,13 +110,14 @@ static int read_signature(struct arena *arena, const struct json *json,
 	return reader.result;
 }
 
-static bool is_signed(const struct receipt_signature *given, const struct sha256 *root)
+static int verify_root(const struct receipt_signature *given, const struct sha256 *root,
+                       bool *ret_valid)
 {
 	char message[sizeof RECEIPT_SIGNED_PREFIX - 1 + SHA256_SIZE];
 	memcpy(message, RECEIPT_SIGNED_PREFIX, sizeof RECEIPT_SIGNED_PREFIX - 1);
 	memcpy(message + sizeof RECEIPT_SIGNED_PREFIX - 1, root->bytes, SHA256_SIZE);
 	return note_verify_bytes(given->key, slice_make(message, sizeof message),
-	                         slice_make(given->signature, sizeof given->signature));
+	                         slice_make(given->signature, sizeof given->signature), ret_valid);
 }
 
 int receipt_verify(const struct receipt *receipt, bool *ret_valid)
@@ -143,9 +144,8 @@ int receipt_verify(const struct receipt *receipt, bool *ret_valid)
 	const struct sha256 leaf = merkle_leaf(buf_slice(&statement));
 	*ret_valid = given->index < given->tree_size &&
 	             merkle_root_of_path(&leaf, (uint64_t)given->index, (uint64_t)given->tree_size,
-	                                 &path, &root) &&
-	             is_signed(given, &root);
-	return OK;
+	                                 &path, &root);
+	return *ret_valid ? verify_root(given, &root, ret_valid) : OK;
 }
 
 static int add(struct reader *reader, const struct json *json)

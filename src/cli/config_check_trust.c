@@ -63,7 +63,7 @@ void check_log_publication(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
 	char origin[NOTE_NAME_MAX + 1];
-	settings_log_origin(settings, origin);
+	log_origin(settings, origin);
 	const char *why = note_check_name(slice_of(origin));
 	if (why)
 		fault(check, "log.origin", why);

@@ -8,6 +8,8 @@ static int verify_key(const struct note *note, const struct note_key *key, bool 
 {
 	enum note_verdict verdict = note_verify(note, key, ret_time_us);
 	*ret_signed = verdict == NOTE_SIGNED;
+	if (verdict == NOTE_NOT_CHECKED)
+		return ERR_NO_MEMORY;
 	return verdict == NOTE_FALSE
 	           ? error_cause(error, ERR_INVALID_EVIDENCE,
 	                         "the signature of %s under the checkpoint is false", key->name)

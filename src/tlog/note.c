@@ -251,19 +251,19 @@ int note_parse(struct arena *arena, struct slice text, struct note *ret, struct 
 
 /* ---- signatures ---- */
 
-bool note_verify_bytes(const uint8_t key[NOTE_KEY_SIZE], struct slice message,
-                       struct slice signature)
+int note_verify_bytes(const uint8_t key[NOTE_KEY_SIZE], struct slice message,
+                      struct slice signature, bool *ret_valid)
 {
 	EVP_PKEY *public = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key, NOTE_KEY_SIZE);
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	bool good = signature.size == NOTE_SIGNATURE_SIZE && public && context &&
-	            EVP_DigestVerifyInit(context, NULL, NULL, NULL, public) == 1 &&
-	            EVP_DigestVerify(context, (const unsigned char *)signature.data, signature.size,
-	                             (const unsigned char *)message.data, message.size) == 1;
+	bool ready = public && context && EVP_DigestVerifyInit(context, NULL, NULL, NULL, public) == 1;
+	*ret_valid = ready && signature.size == NOTE_SIGNATURE_SIZE &&
+	             EVP_DigestVerify(context, (const unsigned char *)signature.data, signature.size,
+	                              (const unsigned char *)message.data, message.size) == 1;
 	EVP_MD_CTX_free(context);
 	EVP_PKEY_free(public);
 	ERR_clear_error();
-	return good;
+	return ready ? OK : ERR_NO_MEMORY;
 }
 
 void note_cosigned_message(struct slice text, int64_t time_s, struct buf *out)
@@ -286,18 +286,21 @@ static bool read_time(struct slice bytes, int64_t *ret_time_s)
 	return time_s <= TIME_S_MAX;
 }
 
-static bool verify_cosignature(const struct note_key *key, struct slice text, struct slice bytes,
-                               int64_t *ret_time_us)
+static int verify_cosignature(const struct note_key *key, struct slice text, struct slice bytes,
+                              bool *ret_valid, int64_t *ret_time_us)
 {
 	int64_t time_s;
+	*ret_valid = false;
 	if (!read_time(bytes, &time_s))
-		return false;
+		return OK;
 	BUF_AUTO struct buf message;
 	buf_init(&message, NOTE_SIZE_MAX + 64);
 	note_cosigned_message(text, time_s, &message);
 	*ret_time_us = time_s * US_PER_SECOND;
-	return !buf_check(&message) &&
-	       note_verify_bytes(key->key, buf_slice(&message), after(bytes, TIME_SIZE));
+	int result = buf_check(&message);
+	return result ? result
+	              : note_verify_bytes(key->key, buf_slice(&message), after(bytes, TIME_SIZE),
+	                                  ret_valid);
 }
 
 bool note_signature_is_of(const struct note_signature *signature, const struct note_key *key)
@@ -316,11 +319,12 @@ enum note_verdict note_verify_text(struct slice text, const struct note *note,
 		if (!note_signature_is_of(signature, key))
 			continue;
 		int64_t time_us = TIME_NONE;
-		bool good = key->type == NOTE_COSIGNATURE
-		                ? verify_cosignature(key, text, signature->bytes, &time_us)
-		                : note_verify_bytes(key->key, text, signature->bytes);
-		if (!good)
-			return NOTE_FALSE;
+		bool good;
+		int result = key->type == NOTE_COSIGNATURE
+		                 ? verify_cosignature(key, text, signature->bytes, &good, &time_us)
+		                 : note_verify_bytes(key->key, text, signature->bytes, &good);
+		if (result || !good)
+			return result ? NOTE_NOT_CHECKED : NOTE_FALSE;
 		verdict = NOTE_SIGNED;
 		if (latest_us == TIME_NONE || latest_us < time_us)
 			latest_us = time_us;

@@ -68,7 +68,8 @@ bool note_signature_is_of(const struct note_signature *signature, const struct n
 enum note_verdict {
 	NOTE_UNSIGNED, /* it has no signature of the key */
 	NOTE_SIGNED,
-	NOTE_FALSE, /* it has a signature of the key that does not verify */
+	NOTE_FALSE,       /* it has a signature of the key that does not verify */
+	NOTE_NOT_CHECKED, /* there was no memory */
 };
 /* Verifies the signatures of a key over the note's text. *ret_time_us, which may be NULL, is the
  * time of a cosignature: the latest of several; TIME_NONE: the key signs no time. */
@@ -78,9 +79,9 @@ enum note_verdict note_verify(const struct note *note, const struct note_key *ke
 enum note_verdict note_verify_text(struct slice text, const struct note *note,
                                    const struct note_key *key, int64_t *ret_time_us);
 
-/* Verifies an Ed25519 signature (RFC 8032) over any bytes. */
-bool note_verify_bytes(const uint8_t key[NOTE_KEY_SIZE], struct slice message,
-                       struct slice signature) MUST_CHECK;
+/* Verifies an Ed25519 signature (RFC 8032) over any bytes. ERR_NO_MEMORY. */
+int note_verify_bytes(const uint8_t key[NOTE_KEY_SIZE], struct slice message,
+                      struct slice signature, bool *ret_valid) MUST_CHECK;
 /* Appends the bytes that a cosignature signs (tlog-cosignature, "Ed25519 signed message"). */
 void note_cosigned_message(struct slice text, int64_t time_s, struct buf *out);
 /* Append a signature line. */

@@ -43,6 +43,8 @@ static int check_signatures(struct chain *chain, const struct note *note, struct
 	for (size_t i = 0; policy && i < policy->log_count; i++) {
 		const struct note_key *key = &policy->logs[i].key;
 		enum note_verdict verdict = note_verify(note, key, NULL);
+		if (verdict == NOTE_NOT_CHECKED)
+			return ERR_NO_MEMORY;
 		if (verdict == NOTE_FALSE)
 			return finding_fail(error, FINDING_LOG_SIGNATURE_FALSE, key->name);
 		log->is_signed = log->is_signed ||
@@ -52,6 +54,8 @@ static int check_signatures(struct chain *chain, const struct note *note, struct
 		int64_t time_us = TIME_NONE;
 		const struct note_key *key = &policy->witnesses[i].key;
 		enum note_verdict verdict = note_verify(note, key, &time_us);
+		if (verdict == NOTE_NOT_CHECKED)
+			return ERR_NO_MEMORY;
 		if (verdict == NOTE_FALSE)
 			return finding_fail(error, FINDING_LOG_SIGNATURE_FALSE, key->name);
 		log->cosigned[i] = verdict == NOTE_SIGNED;

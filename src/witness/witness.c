@@ -263,8 +263,8 @@ static int check_signatures(struct submission *submission)
 			continue;
 		known = true;
 		enum note_verdict verdict = note_verify(&submission->note, &witness->logs[i], NULL);
-		if (verdict == NOTE_FALSE)
-			return 403;
+		if (verdict == NOTE_FALSE || verdict == NOTE_NOT_CHECKED)
+			return verdict == NOTE_FALSE ? 403 : 500;
 		if (verdict == NOTE_SIGNED)
 			add_signature(submission, &witness->logs[i]);
 		is_signed |= verdict == NOTE_SIGNED;
