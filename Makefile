@@ -93,6 +93,7 @@ conformance: deps-conformance everything
 	@tests/conformance/debian13 build
 	@tests/conformance/clang build
 	@tests/conformance/stripe/run build
+	@tests/conformance/log/run build
 	@tests/conformance/clients/run build
 	@tests/conformance/examples/run build
 	@tests/conformance/pages/run build
