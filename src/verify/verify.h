@@ -180,7 +180,7 @@ struct verify_log {
 	const char *origin;        /* name of the log */
 	uint64_t entries;          /* of the newest tree in the archive */
 	uint64_t segments, logged; /* of the archive, and those with an entry */
-	bool is_signed;            /* the newest tree, by a known key of the log */
+	bool is_signed;            /* the newest tree, by a known or certified key of the log */
 	struct verify_witness {
 		const char *name;
 		int64_t time_us;

@@ -50,9 +50,12 @@ struct input {
 	int64_t until_us; /* expiry of the certificate that proves it longest */
 	/* Set for an archive. */
 	struct archive_manifest manifest; /* without its lists */
-	/* The keys of receipts that its signer certifies, by the list of signers in it. */
-	const struct signer_list_key *receipt_keys;
-	size_t receipt_key_count;
+	/* The keys of the log and of receipts that its signer certifies, by the list of signers in it.
+	 */
+	struct {
+		const struct signer_list_key *items;
+		size_t count;
+	} keys[SIGNER_LIST_KINDS];
 	/* The events whose chain hashes the archive claims to contain. Set only if there are other
 	 * archives. */
 	bool outlined;

@@ -22,6 +22,10 @@ struct log_check {
 	struct arena arena; /* of one line */
 	uint64_t logged, not_logged, late;
 	bool is_signed; /* by a log of the policy */
+	/* The keys of logs that the archive's signer certifies, and whether one has signed. */
+	struct note_key *certified;
+	size_t certified_count;
+	bool is_certified;
 	bool cosigned[POLICY_WITNESSES_MAX];
 	int64_t cosigned_us[POLICY_WITNESSES_MAX];
 };
@@ -33,38 +37,52 @@ static const struct policy *policy_of(const struct chain *chain)
 
 /* ---- checkpoints ---- */
 
-/* Verifies the signatures of the keys of the policy. */
+static int verify_key(const struct note *note, const struct note_key *key, bool *ret_signed,
+                      int64_t *ret_time_us, struct error *error)
+{
+	enum note_verdict verdict = note_verify(note, key, ret_time_us);
+	*ret_signed = verdict == NOTE_SIGNED;
+	if (verdict == NOTE_NOT_CHECKED)
+		return ERR_NO_MEMORY;
+	return verdict == NOTE_FALSE ? finding_fail(error, FINDING_LOG_SIGNATURE_FALSE, key->name) : 0;
+}
+
+/* Verifies a signature of the log itself. */
+static int check_log_key(const struct log_check *log, const struct note *note,
+                         const struct note_key *key, bool *signed_so_far, struct error *error)
+{
+	bool is_signed;
+	int result = verify_key(note, key, &is_signed, NULL, error);
+	*signed_so_far |= is_signed && strcmp(key->name, log->checkpoint.origin) == 0;
+	return result;
+}
+
+static int check_cosignature(struct log_check *log, const struct note *note,
+                             const struct note_key *key, size_t i, struct error *error)
+{
+	int64_t time_us = TIME_NONE;
+	int result = verify_key(note, key, &log->cosigned[i], &time_us, error);
+	log->cosigned_us[i] = time_us;
+	if (log->cosigned[i] && (log->witnessed_us == TIME_NONE || time_us < log->witnessed_us))
+		log->witnessed_us = time_us;
+	return result;
+}
+
+/* Verifies the signatures of the known keys. */
 static int check_signatures(struct chain *chain, const struct note *note, struct error *error)
 {
 	struct log_check *log = chain->log;
 	const struct policy *policy = policy_of(chain);
+	int result = 0;
 	log->witnessed_us = TIME_NONE;
-	log->is_signed = false;
-	for (size_t i = 0; policy && i < policy->log_count; i++) {
-		const struct note_key *key = &policy->logs[i].key;
-		enum note_verdict verdict = note_verify(note, key, NULL);
-		if (verdict == NOTE_NOT_CHECKED)
-			return ERR_NO_MEMORY;
-		if (verdict == NOTE_FALSE)
-			return finding_fail(error, FINDING_LOG_SIGNATURE_FALSE, key->name);
-		log->is_signed = log->is_signed ||
-		                 (verdict == NOTE_SIGNED && strcmp(key->name, log->checkpoint.origin) == 0);
-	}
-	for (size_t i = 0; policy && i < policy->witness_count; i++) {
-		int64_t time_us = TIME_NONE;
-		const struct note_key *key = &policy->witnesses[i].key;
-		enum note_verdict verdict = note_verify(note, key, &time_us);
-		if (verdict == NOTE_NOT_CHECKED)
-			return ERR_NO_MEMORY;
-		if (verdict == NOTE_FALSE)
-			return finding_fail(error, FINDING_LOG_SIGNATURE_FALSE, key->name);
-		log->cosigned[i] = verdict == NOTE_SIGNED;
-		log->cosigned_us[i] = time_us;
-		if (verdict == NOTE_SIGNED &&
-		    (log->witnessed_us == TIME_NONE || time_us < log->witnessed_us))
-			log->witnessed_us = time_us;
-	}
-	return 0;
+	log->is_signed = log->is_certified = false;
+	for (size_t i = 0; i < log->certified_count && !result; i++)
+		result = check_log_key(log, note, &log->certified[i], &log->is_certified, error);
+	for (size_t i = 0; policy && i < policy->log_count && !result; i++)
+		result = check_log_key(log, note, &policy->logs[i].key, &log->is_signed, error);
+	for (size_t i = 0; policy && i < policy->witness_count && !result; i++)
+		result = check_cosignature(log, note, &policy->witnesses[i].key, i, error);
+	return result;
 }
 
 /* Compares the new checkpoint with the one before it. */
@@ -189,6 +207,22 @@ int chain_check_log(struct chain *chain, const struct seal_document *seal)
 
 /* ---- the whole ---- */
 
+static int read_certified(struct chain *chain)
+{
+	const struct input *archive = chain->facts->input;
+	struct log_check *log = chain->log;
+	size_t count = archive->keys[SIGNER_LIST_LOG].count;
+	struct error ignored = {0};
+	log->certified = calloc(count + 1, sizeof *log->certified);
+	if (!log->certified)
+		return ERR_NO_MEMORY;
+	for (size_t i = 0; i < count; i++)
+		if (note_key_parse(slice_of(archive->keys[SIGNER_LIST_LOG].items[i].key),
+		                   &log->certified[log->certified_count], &ignored) == OK)
+			log->certified_count++;
+	return 0;
+}
+
 int chain_begin_log(struct chain *chain)
 {
 	char path[ZIP_NAME_MAX + 1];
@@ -199,13 +233,15 @@ int chain_begin_log(struct chain *chain)
 	if (!chain->log)
 		return ERR_NO_MEMORY;
 	arena_init(&chain->log->arena, NOTE_MEMORY_MAX);
-	return 0;
+	return read_certified(chain);
 }
 
 void chain_free_log(struct chain *chain)
 {
-	if (chain->log)
-		arena_free(&chain->log->arena);
+	if (!chain->log)
+		return;
+	arena_free(&chain->log->arena);
+	free(chain->log->certified);
 	free(chain->log);
 }
 
@@ -230,7 +266,7 @@ static int note_log(struct chain *chain)
 	                            .entries = log->checkpoint.size,
 	                            .segments = log->logged + log->not_logged,
 	                            .logged = log->logged,
-	                            .is_signed = log->is_signed,
+	                            .is_signed = log->is_signed || log->is_certified,
 	                            .witnesses = cosigners};
 	for (size_t i = 0; i < witnesses; i++)
 		if (log->cosigned[i])

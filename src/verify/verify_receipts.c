@@ -174,8 +174,8 @@ static struct loaded_receipt *find(struct run *run, const char *channel_id, enum
  * of an earlier event may be signed with a later key, if the declaration was repeated. */
 static bool is_certified(const struct loaded_receipt *item, const struct input *archive)
 {
-	for (size_t i = 0; item->is_signed && i < archive->receipt_key_count; i++) {
-		const struct signer_list_key *key = &archive->receipt_keys[i];
+	for (size_t i = 0; item->is_signed && i < archive->keys[SIGNER_LIST_RECEIPT].count; i++) {
+		const struct signer_list_key *key = &archive->keys[SIGNER_LIST_RECEIPT].items[i];
 		if (strcmp(key->key, item->key) == 0)
 			return key->used_until_us == TIME_NONE ||
 			       item->receipt.event.received_at_us <=

@@ -379,20 +379,21 @@ static void judge_inside(struct run *run, const struct input *archive,
 }
 
 /* The signer of the archive vouches for the list in it, and so for these keys. */
-static int keep_receipt_keys(struct run *run, struct input *archive, const struct signer_list *list)
+static int keep_keys(struct run *run, struct input *archive, const struct signer_list *list,
+                     enum signer_list_kind kind)
 {
-	size_t count = list->keys[SIGNER_LIST_RECEIPT].count;
+	size_t count = list->keys[kind].count;
 	struct signer_list_key *keys = arena_alloc(&run->arena, (count + 1) * sizeof *keys);
 	if (!keys)
 		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < count; i++) {
-		keys[i] = list->keys[SIGNER_LIST_RECEIPT].items[i];
+		keys[i] = list->keys[kind].items[i];
 		keys[i].key = arena_text(&run->arena, keys[i].key);
 		if (!keys[i].key)
 			return ERR_NO_MEMORY;
 	}
-	archive->receipt_keys = keys;
-	archive->receipt_key_count = count;
+	archive->keys[kind].items = keys;
+	archive->keys[kind].count = count;
 	return OK;
 }
 
@@ -406,5 +407,8 @@ int verify_signers_check_embedded(struct run *run, struct input *archive, struct
 	if (result || !archive->is_signed)
 		return result;
 	judge_inside(run, archive, &inside);
-	return run->receipt_count > 0 ? keep_receipt_keys(run, archive, &inside.list) : OK;
+	result = keep_keys(run, archive, &inside.list, SIGNER_LIST_LOG);
+	return result || run->receipt_count == 0
+	           ? result
+	           : keep_keys(run, archive, &inside.list, SIGNER_LIST_RECEIPT);
 }

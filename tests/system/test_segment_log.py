@@ -273,7 +273,9 @@ def test_an_archive_shows_that_witnesses_cosigned_its_segments(archived, tmp_pat
                       "group g any a b\nquorum g\n")
     result, _ = verified(service, path, "--log-policy", policy)
     assert [each["name"] for each in result["logs"][0]["cosigned_by"]] == ["a", "b"]
-    assert "5 of 5 segments are in the log" in run("verify", path, "--trust", service.data / "trust.pem").stdout
+    told = run("verify", path, "--trust", service.data / "trust.pem").stdout
+    assert "5 of 5 segments are in the log" in told
+    assert "not checked" not in told.split("are in the log", 1)[1].split("\n")[0], "the signer certifies the log's key"
 
 
 def test_without_its_quorum_an_archive_is_not_established(archived):
