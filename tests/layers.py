@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "service": {"base", "net", "db", "ledger", "tlog", "store", "content", "seal", "payment"},
     "evidence": {"base", "net", "tlog", "store", "seal", "archive", "verify", "service"},
     "issue": {"base", "tlog", "store", "seal", "archive", "report", "verify", "service", "evidence"},
-    "admin": {"base", "net", "db", "ledger", "store", "content", "seal", "service", "evidence", "issue"},
+    "admin": {"base", "net", "db", "ledger", "tlog", "store", "content", "seal", "service", "evidence", "issue"},
     "jobs": {"base", "net", "store", "seal", "service", "evidence", "issue", "admin"},
     "console": {"base", "net", "ledger", "store", "service", "evidence", "issue", "admin"},
     "http": {"base", "net", "tlog", "store", "payment", "service", "evidence", "issue", "admin", "console"},

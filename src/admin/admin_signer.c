@@ -2,7 +2,9 @@
 #include "admin/admin_call.h"
 #include "evidence/signers.h"
 #include "service/read_only.h"
+#include "store/evidence/public_keys.h"
 #include "store/evidence/signer_records.h"
+#include "tlog/note.h"
 
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
@@ -30,6 +32,12 @@ static int run_end(const struct admin_call *call, struct json_writer *out, struc
 	return result ? result : run_list(call, out, error);
 }
 
+static int run_end_key(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	int result = store_end_public_key(call->admin->store, admin_slice(call, "key"), error);
+	return result ? result : run_list(call, out, error);
+}
+
 #define COLUMNS "sha256 subject used_from used_until reason not_after"
 #define REASON(needed)                                                                             \
 	ADMIN_FLAG_LINE("reason", needed, 1, ADMIN_LINE_MAX, "one line, published with the history")
@@ -51,5 +59,19 @@ const struct admin_operation admin_signer_operations[] = {
      .columns = COLUMNS,
      .parameters = {REASON(true)},
      .run = run_end},
+	{.name = "signer end-key",
+     .summary = "end the use of a key of receipts or of the log, as signer list --json shows it",
+     .changes = true,
+     .columns = COLUMNS,
+     .parameters = {{.name = "key",
+                     .kind = ADMIN_LINE,
+                     .required = true,
+                     .positional = true,
+                     .place = "KEY",
+                     .least = 1,
+                     .most = NOTE_VKEY_SIZE,
+                     .help = "the key, in base64, or the log's verifier key"},
+                    REASON(false)},
+     .run = run_end_key},
 	{0},
 };

@@ -35,17 +35,19 @@ static int sign(struct list_signer *list_signer, struct error *error)
 	return result;
 }
 
-/* Once; a store without room for them is logged, and its list signed without them. */
+/* Once; a store without room for them, or a key that was ended, is logged, and the list signed
+ * without them. */
 static int add_keys(struct list_signer *list_signer, struct error *error)
 {
 	if (list_signer->has_keys)
 		return OK;
 	int result = signer_listing_add_keys(list_signer->service, error);
-	if (result == ERR_FULL)
+	bool refused = result == ERR_FULL || result == ERR_REFUSED;
+	if (refused)
 		log_error("public_keys_not_listed", "cause", error->cause, "consequence",
 		          "receipts of this node cannot be attributed to the service");
-	list_signer->has_keys = !result || result == ERR_FULL;
-	return result == ERR_FULL ? OK : result;
+	list_signer->has_keys = !result || refused;
+	return refused ? OK : result;
 }
 
 int64_t list_signer_run(void *context, const atomic_bool *stopping)

@@ -297,3 +297,40 @@ def test_a_broken_promise_is_found(certified, tmp_path):
     kept = receipts.sign({**events[2], "sequence": 1000}, private_key(service), ORIGIN, events[2]["receipt"]["seal_by"])
     status, codes = verified(certified, tmp_path, kept)
     assert status == 2 and codes & {"receipt.withheld", "receipt.event_not_given"} == {"receipt.event_not_given"}
+
+
+# ---- replacement of the key ----
+
+def receipt_keys(service):
+    return {each["key"]: each["used_until"] for each in Client(service).get("/v1/signers").expect(200).json["receipt_keys"]}
+
+
+def test_a_key_is_replaced_without_a_gap_and_ended(start):
+    service = start(log__origin=ORIGIN)
+    channel = service.new_channel(credits=1000)
+    file = service.data / "signer" / "receipt.key"
+    old, old_pem = key_of(service), file.read_bytes()
+    assert_signed(service, channel.live.register().expect(201).json)
+    eventually(lambda: receipt_keys(service) == {old: None}, "the key is listed")
+    assert service.stop() == 0
+    file.unlink()
+    service.start()
+    client = Client(service, channel.live_key["key"])
+    assert_signed(service, client.register().expect(201).json)
+    new = key_of(service)
+    assert new != old
+    eventually(lambda: receipt_keys(service) == {old: None, new: None}, "both keys are listed")
+    done = service.run("signer", "end-key", old, "--reason", "replaced")
+    assert done.returncode == 0, done.stderr
+    ended = receipt_keys(service)
+    assert ended[new] is None and ended[old] is not None
+    for key in (old, "AAAA"):
+        assert service.run("signer", "end-key", key).returncode == 1, "it is not in use"
+    assert receipt_keys(service) == ended
+    # The old key again, by mistake: receipts go on, and the log says that nobody can attribute them.
+    assert service.stop() == 0
+    file.write_bytes(old_pem)
+    service.start()
+    assert_signed(service, Client(service, channel.live_key["key"]).register().expect(201).json)
+    eventually(lambda: any(line["event"] == "public_keys_not_listed" for line in service.log_lines()), "it is logged")
+    assert receipt_keys(service) == ended

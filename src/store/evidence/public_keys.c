@@ -11,12 +11,19 @@ static const char *kind_text(enum public_key_kind kind)
 static int inspect(struct db_connection *connection, enum public_key_kind kind, const char *key,
                    bool *ret_known, struct error *error)
 {
-	struct db_query *query = db_query(connection, "SELECT key FROM public_keys WHERE kind = $1");
+	struct db_query *query =
+		db_query(connection, "SELECT key, used_until FROM public_keys WHERE kind = $1");
 	size_t count = 0;
+	bool ended = false;
 	db_bind(query, kind_text(kind));
-	for (; db_step(query); count++)
-		*ret_known |= slice_is(db_text(query, 0), key);
+	for (; db_step(query); count++) {
+		bool same = slice_is(db_text(query, 0), key);
+		*ret_known |= same;
+		ended |= same && !db_is_null(query, 1);
+	}
 	int result = db_end(query, error);
+	if (!result && ended)
+		return error_cause(error, ERR_REFUSED, "the use of the key %s was ended", key);
 	return result || *ret_known || count < PUBLIC_KEYS_MAX
 	           ? result
 	           : error_cause(error, ERR_FULL,
@@ -37,6 +44,15 @@ int store_add_public_key(struct store *store, enum public_key_kind kind, const c
 	                         "ON CONFLICT DO NOTHING");
 	db_bind(query, kind_text(kind), key, store_now_us(store));
 	return end_write(connection, db_execute(query, NULL, error), error);
+}
+
+int store_end_public_key(struct store *store, struct slice key, struct error *error)
+{
+	struct db_connection *connection = begin_write(store, &error);
+	struct db_query *query = db_query(connection, "UPDATE public_keys SET used_until = $2"
+	                                              " WHERE key = $1 AND used_until IS NULL");
+	db_bind(query, key, store_now_us(store));
+	return end_write_of_one(connection, query, error);
 }
 
 int store_list_public_keys(struct store *store, enum public_key_kind kind, struct arena *arena,

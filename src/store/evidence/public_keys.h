@@ -15,10 +15,12 @@ struct public_key {
 	int64_t used_until_us; /* TIME_NONE: in use */
 };
 
-/* Adds a key, durably, as used from now on. A known key is not changed. Returns ERR_FULL when there
- * are PUBLIC_KEYS_MAX other keys of that kind. */
+/* Adds a key, durably, as used from now on. A known key is not changed. Returns ERR_REFUSED when it
+ * was ended, ERR_FULL when there are PUBLIC_KEYS_MAX other keys of that kind. */
 int store_add_public_key(struct store *store, enum public_key_kind kind, const char *key,
                          struct error *error) MUST_CHECK;
+/* Ends the use of a key of either kind, durably. ERR_NOT_FOUND: it is unknown, or was ended. */
+int store_end_public_key(struct store *store, struct slice key, struct error *error) MUST_CHECK;
 /* Lists the keys of a kind in the arena, in order of first use. */
 int store_list_public_keys(struct store *store, enum public_key_kind kind, struct arena *arena,
                            struct public_key **ret_items, size_t *ret_count, struct error *error)
