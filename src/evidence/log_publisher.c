@@ -282,9 +282,11 @@ static int take_cosignature(struct log_publisher *publisher, struct witness *wit
 	witness->known_size = witness->asked_size;
 	if (witness->asked_size != current->size || witness->cosigned)
 		return OK;
-	for (size_t i = 0; i < lines.count; i++)
-		if (note_signature_is_of(&lines.signatures[i], &witness->given.key))
-			buf_add_slice(&publisher->cosignatures, lines.signatures[i].line);
+	/* The first line, which was verified: a witness must not fill the note with its own. */
+	size_t i = 0;
+	while (!note_signature_is_of(&lines.signatures[i], &witness->given.key))
+		i++;
+	buf_add_slice(&publisher->cosignatures, lines.signatures[i].line);
 	witness->cosigned = true;
 	result = buf_check(&publisher->cosignatures);
 	return result ? result : keep_cosignatures(publisher, error);

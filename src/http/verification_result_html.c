@@ -300,11 +300,20 @@ static void attested_by_log(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
 	const struct json *log = items(view->checked, "logs");
+	int64_t segments = 0, logged = 0;
 	if (!log || log->type != JSON_OBJECT || !is_true(log, "signed"))
 		return;
-	buf_printf(out, "<li>%s <code>",
-	           TEXT(language, "That its segments are entries of the append-only log",
-	                "Que sus segmentos son entradas del registro de solo adición"));
+	json_get_integer(log, "segments", &segments);
+	json_get_integer(log, "segments_logged", &logged);
+	if (logged < 1)
+		return;
+	buf_printf(out,
+	           TEXT(language,
+	                "<li>That %" PRId64 " of its %" PRId64
+	                " segments are entries of the append-only log <code>",
+	                "<li>Que %" PRId64 " de sus %" PRId64
+	                " segmentos son entradas del registro de solo adición <code>"),
+	           logged, segments);
 	html_escape(out, text_of(log, "origin"));
 	buf_add_text(out, "</code>");
 	const struct json *witness = items(log, "cosigned_by");

@@ -2,20 +2,6 @@
 
 #include <stdio.h>
 
-/* A false signature is not that of a key which is unknown: somebody made it in the key's name. */
-static int verify_key(const struct note *note, const struct note_key *key, bool *ret_signed,
-                      int64_t *ret_time_us, struct error *error)
-{
-	enum note_verdict verdict = note_verify(note, key, ret_time_us);
-	*ret_signed = verdict == NOTE_SIGNED;
-	if (verdict == NOTE_NOT_CHECKED)
-		return ERR_NO_MEMORY;
-	return verdict == NOTE_FALSE
-	           ? error_cause(error, ERR_INVALID_EVIDENCE,
-	                         "the signature of %s under the checkpoint is false", key->name)
-	           : OK;
-}
-
 static void add_name(char names[LOG_NAMES_SIZE], const char *name)
 {
 	size_t size = strlen(names);
@@ -23,21 +9,31 @@ static void add_name(char names[LOG_NAMES_SIZE], const char *name)
 }
 
 static int judge_witnesses(const struct note *note, const struct policy *policy,
-                           struct log_head *head, struct error *error)
+                           struct log_head *head)
 {
 	bool cosigned[POLICY_WITNESSES_MAX] = {false};
 	for (size_t i = 0; i < policy->witness_count; i++) {
-		int64_t time_us = TIME_NONE;
-		int result = verify_key(note, &policy->witnesses[i].key, &cosigned[i], &time_us, error);
-		if (result)
-			return result;
+		enum note_verdict verdict =
+			note_verify(note, &policy->witnesses[i].key, &head->cosigned_us[i]);
+		if (verdict == NOTE_NOT_CHECKED)
+			return ERR_NO_MEMORY;
+		cosigned[i] = verdict == NOTE_SIGNED;
 		if (!cosigned[i])
 			add_name(head->missing, policy->witnesses[i].name);
-		else if (head->witnessed_us == TIME_NONE || time_us > head->witnessed_us)
-			head->witnessed_us = time_us;
+		else if (head->witnessed_us == TIME_NONE || head->cosigned_us[i] > head->witnessed_us)
+			head->witnessed_us = head->cosigned_us[i];
 	}
 	head->has_quorum = policy_is_satisfied(policy, cosigned);
 	return OK;
+}
+
+bool log_head_is_witnessed_after(const struct log_head *head, const struct policy *policy,
+                                 int64_t time_us)
+{
+	bool cosigned[POLICY_WITNESSES_MAX] = {false};
+	for (size_t i = 0; policy && i < policy->witness_count; i++)
+		cosigned[i] = head->cosigned_us[i] != TIME_NONE && head->cosigned_us[i] > time_us;
+	return policy && policy->has_quorum && policy_is_satisfied(policy, cosigned);
 }
 
 static int judge_logs(const struct note *note, const struct policy *policy, struct log_head *head,
@@ -45,11 +41,13 @@ static int judge_logs(const struct note *note, const struct policy *policy, stru
 {
 	for (size_t i = 0; i < policy->log_count; i++) {
 		const struct note_key *key = &policy->logs[i].key;
-		bool is_signed;
-		int result = verify_key(note, key, &is_signed, NULL, error);
-		if (result)
-			return result;
-		if (is_signed && strcmp(key->name, head->checkpoint.origin) == 0)
+		enum note_verdict verdict = note_verify(note, key, NULL);
+		if (verdict == NOTE_NOT_CHECKED)
+			return ERR_NO_MEMORY;
+		if (verdict == NOTE_FALSE)
+			return error_cause(error, ERR_INVALID_EVIDENCE,
+			                   "the signature of %s under the checkpoint is false", key->name);
+		if (verdict == NOTE_SIGNED && strcmp(key->name, head->checkpoint.origin) == 0)
 			head->is_signed = true;
 	}
 	return OK;
@@ -70,7 +68,7 @@ int log_head_judge(struct arena *arena, struct slice note, const struct policy *
 	if (!result && policy)
 		result = judge_logs(&parsed, policy, &head, error);
 	if (!result && policy)
-		result = judge_witnesses(&parsed, policy, &head, error);
+		result = judge_witnesses(&parsed, policy, &head);
 	if (!result)
 		*ret = head;
 	return result;

@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "monitor/log_proof.h"
 #include "monitor/log_scan.h"
+#include "monitor/log_watch.h"
 #include "monitor/owned_chains.h"
 #include "tlog/entry_proof.h"
 
@@ -121,13 +122,10 @@ static int check_shrunken(struct checking *checking)
 	    "the log signed a tree of %" PRIu64 " entries, and was read with one of %" PRIu64
 	    " entries after it",
 	    old->checkpoint.size, now->checkpoint.size);
-	/* Witnesses cosign only what grows. */
-	bool is_dated = old->witnessed_us != TIME_NONE && now->witnessed_us != TIME_NONE &&
-	                now->witnessed_us > old->witnessed_us;
-	if (!is_dated)
-		lacks(checking,
-		      "that the smaller tree was signed or served after the larger one; the times "
-		      "of witnesses' cosignatures would show it");
+	/* No cosignature can show it: a witness that knew the larger tree refuses the smaller one, and
+	 * another one may be behind. */
+	lacks(checking, "that the smaller tree was served after the larger one, which only who read "
+	                "it then can know");
 	return OK;
 }
 
@@ -138,6 +136,8 @@ static int judge_entry(struct checking *checking, size_t number, struct tlog_ent
 {
 	const struct log_proof_entry *item = &checking->proof->entries[number];
 	struct log_head head;
+	char former[NOTE_NAME_MAX + 1];
+	memcpy(former, checking->verdict->origin, sizeof former);
 	int result = tlog_entry_read(checking->arena, item->entry, ret, checking->error);
 	if (!result)
 		result = entry_proof_parse(item->proof, ret_proof, checking->error);
@@ -145,6 +145,8 @@ static int judge_entry(struct checking *checking, size_t number, struct tlog_ent
 		result = judge_note(checking, ret_proof->checkpoint, &head);
 	if (result)
 		return result;
+	if (number > 0 && strcmp(former, head.checkpoint.origin) != 0)
+		return refuse(checking, "the entries are of two logs");
 	const struct sha256 leaf = merkle_leaf(item->entry);
 	return merkle_is_included(&leaf, ret_proof->index, head.checkpoint.size, &ret_proof->path,
 	                          &head.checkpoint.root)
@@ -303,6 +305,23 @@ static int search_log(struct checking *checking, const struct checkpoint *checkp
 	return result == 1 ? refuse(checking, "an entry of the log covers the event") : result;
 }
 
+/* Searches the log as it is now: the checkpoint of the proof may be an old one. */
+static int search_now(struct checking *checking, const struct checkpoint *known,
+                      struct promise *promise)
+{
+	struct log_head now;
+	int result = log_head_read(checking->arena, checking->source, checking->trust->policy, &now,
+	                           checking->error);
+	if (result)
+		return result;
+	if (!now.is_signed || strcmp(now.checkpoint.origin, known->origin) != 0)
+		return refuse(checking, "the log that was read is another one");
+	if (now.checkpoint.size < known->size)
+		lacks(checking, "what the log has now: it was read with a smaller tree");
+	return search_log(checking, now.checkpoint.size < known->size ? known : &now.checkpoint,
+	                  promise);
+}
+
 static int check_promise_broken(struct checking *checking)
 {
 	struct owned_receipt receipt;
@@ -320,7 +339,7 @@ static int check_promise_broken(struct checking *checking)
 	if (receipt.seal_by_us == TIME_NONE || receipt.seal_by_us >= checking->proof->observed_us)
 		return refuse(checking, "the receipt promised nothing until that time");
 	if (checking->source)
-		result = search_log(checking, &head.checkpoint, &promise);
+		result = search_now(checking, &head.checkpoint, &promise);
 	if (result)
 		return result;
 	time_format(receipt.seal_by_us, until);
@@ -332,9 +351,10 @@ static int check_promise_broken(struct checking *checking)
 		lacks(checking,
 		      "that no entry covers the event: the entries of the log would show it (--url "
 		      "or --dir)");
-	if (head.witnessed_us == TIME_NONE || head.witnessed_us <= receipt.seal_by_us)
-		lacks(checking, "that the checkpoint is later than the promise: the time of a witness's "
-		                "cosignature would show it");
+	if (!log_head_is_witnessed_after(&head, checking->trust->policy,
+	                                 receipt.seal_by_us + WATCH_GRACE_US))
+		lacks(checking, "that the checkpoint is later than the promise: cosignatures after it by a "
+		                "quorum of witnesses would show it (--witness, --quorum, --policy)");
 	return OK;
 }
 

@@ -312,25 +312,21 @@ bool note_signature_is_of(const struct note_signature *signature, const struct n
 enum note_verdict note_verify_text(struct slice text, const struct note *note,
                                    const struct note_key *key, int64_t *ret_time_us)
 {
+	int64_t time_us = TIME_NONE;
+	size_t i = 0;
+	while (i < note->count && !note_signature_is_of(&note->signatures[i], key))
+		i++;
 	enum note_verdict verdict = NOTE_UNSIGNED;
-	int64_t latest_us = TIME_NONE;
-	for (size_t i = 0; i < note->count; i++) {
+	if (i < note->count) {
 		const struct note_signature *signature = &note->signatures[i];
-		if (!note_signature_is_of(signature, key))
-			continue;
-		int64_t time_us = TIME_NONE;
 		bool good;
 		int result = key->type == NOTE_COSIGNATURE
 		                 ? verify_cosignature(key, text, signature->bytes, &good, &time_us)
 		                 : note_verify_bytes(key->key, text, signature->bytes, &good);
-		if (result || !good)
-			return result ? NOTE_NOT_CHECKED : NOTE_FALSE;
-		verdict = NOTE_SIGNED;
-		if (latest_us == TIME_NONE || latest_us < time_us)
-			latest_us = time_us;
+		verdict = result ? NOTE_NOT_CHECKED : good ? NOTE_SIGNED : NOTE_FALSE;
 	}
 	if (ret_time_us)
-		*ret_time_us = latest_us;
+		*ret_time_us = verdict == NOTE_SIGNED ? time_us : TIME_NONE;
 	return verdict;
 }
 

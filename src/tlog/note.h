@@ -71,8 +71,9 @@ enum note_verdict {
 	NOTE_FALSE,       /* it has a signature of the key that does not verify */
 	NOTE_NOT_CHECKED, /* there was no memory */
 };
-/* Verifies the signatures of a key over the note's text. *ret_time_us, which may be NULL, is the
- * time of a cosignature: the latest of several; TIME_NONE: the key signs no time. */
+/* Verifies the first signature of a key over the note's text; further ones are ignored, so that
+ * nobody can make a note expensive. *ret_time_us, which may be NULL, is the time of a cosignature;
+ * TIME_NONE: there is no valid one. */
 enum note_verdict note_verify(const struct note *note, const struct note_key *key,
                               int64_t *ret_time_us);
 /* As note_verify, for a text whose signatures came without it. */

@@ -113,6 +113,9 @@ static int parse_witness(struct parser *parser)
 	int result = check_new_name(parser, parser->words[1]);
 	if (!result)
 		result = parse_key(parser, parser->words[2], NOTE_COSIGNATURE, &witness->key);
+	for (size_t i = 0; !result && i < policy->log_count; i++)
+		if (memcmp(policy->logs[i].key.key, witness->key.key, NOTE_KEY_SIZE) == 0)
+			return refuse(parser, "a log must not be its own witness");
 	for (size_t i = 0; !result && i < policy->witness_count; i++)
 		if (same_key(&policy->witnesses[i].key, &witness->key))
 			return refuse(parser, "two witnesses have this key");
@@ -283,6 +286,11 @@ int policy_make(struct arena *arena, const struct note_key *logs, size_t log_cou
 		return error_cause(error, ERR_INVALID_EVIDENCE, "at most 32 logs and 64 witnesses");
 	if (has_twice(logs, log_count) || has_twice(witnesses, witness_count))
 		return error_cause(error, ERR_INVALID_EVIDENCE, "two keys are the same");
+	for (size_t i = 0; i < log_count; i++)
+		for (size_t j = 0; j < witness_count; j++)
+			if (memcmp(logs[i].key, witnesses[j].key, NOTE_KEY_SIZE) == 0)
+				return error_cause(error, ERR_INVALID_EVIDENCE,
+				                   "a log must not be its own witness");
 	if (threshold > witness_count)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "the quorum is %zu, and %zu witnesses are given", threshold,

@@ -171,6 +171,8 @@ static void append_finding(const struct verify_result *result, enum verify_sever
 	const struct verify_finding *at = result->first;
 	while (at && at->severity != severity)
 		at = at->next;
+	for (at = at ? at : result->first; at && at->severity == VERIFY_WARNING;)
+		at = at->next;
 	if (!at) {
 		buf_add_text(out, spanish ? "no contiene ninguna firma" : "the file contains no signature");
 		return;

@@ -4,7 +4,8 @@
     witness.behaviour = "refuse"          of all later requests; "cosign" at first
 
 Behaviours: cosign; refuse (422), conflict (409 with a size that no log has), down (the connection is closed), lie (the
-cosignature is of another text), other (the signature of an unknown key), empty (200 without a line), error (500).
+cosignature is of another text), other (the signature of an unknown key), empty (200 without a line), error (500),
+repeat (its line 60 times).
 """
 
 import base64
@@ -88,7 +89,7 @@ class ScriptedWitness(http.server.ThreadingHTTPServer):
             return self.key.cosign("another.example\n1\nAAAA\n", int(time.time()))
         if self.behaviour == "other":
             return Key(self.key.name, COSIGNATURE).cosign(parse_note(body)[0], int(time.time()))
-        return self.cosign(body)
+        return self.cosign(body) * (60 if self.behaviour == "repeat" else 1)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

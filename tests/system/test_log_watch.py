@@ -195,9 +195,10 @@ def test_a_log_that_lost_entries(owner):
     owner.watch()
     owner.log.write(size=250, cosigners=[witness], time=1_700_000_001)
     owner.convict("shrunken")
-    assert owner.check(f"--witness={witness.vkey}").returncode == 0
-    done = owner.check()
-    assert done.returncode == 2 and "after the larger one" in json.loads(done.stdout)["not_shown"]
+    # A witness that is behind cosigns an old checkpoint of an honest log late, so that times show no order.
+    for words in ([f"--witness={witness.vkey}"], []):
+        done = owner.check(*words)
+        assert done.returncode == 2 and "after the larger one" in json.loads(done.stdout)["not_shown"]
 
 
 def test_an_earlier_checkpoint_of_a_cache_is_read_again(owner, log):

@@ -197,6 +197,18 @@ def test_a_witness_that_fails_holds_nothing_up(witnessed, behaviour):
     eventually(lambda: cosigners(log, pair) == [True, True], "the witness cosigns again")
 
 
+def test_a_witness_that_answers_with_many_lines_fills_nothing(witnessed):
+    service, pair = witnessed
+    channel = service.new_channel(credits=1000)
+    log = Log(service)
+    pair[0].behaviour = "repeat"
+    for _ in range(3):
+        grow(log, channel, 1)
+        assert cosigners(log, pair) == [True, True]
+        assert len(tlog.parse_note(log.remote.note())[1]) == 3
+    assert not any(line["event"] == "log_not_published" for line in service.log_lines())
+
+
 @pytest.mark.parametrize("behaviour", ("refuse", "conflict"))
 def test_a_witness_that_refuses_a_consistent_tree_raises_an_alert(witnessed, behaviour):
     service, pair = witnessed
