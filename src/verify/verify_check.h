@@ -173,6 +173,11 @@ void verify_signers_judge(struct run *run, const char *path, const char *where,
  * Returns an error if the list itself is invalid. */
 int verify_signers_check_embedded(struct run *run, struct input *archive, struct slice cms,
                                   struct error *error) MUST_CHECK;
+/* Returns whether a list certifies a key of receipts (base64) for an event received then, and is of
+ * the archive's service: the trusted list in the archive, or the newest one that was given, if it
+ * names the archive's signer. */
+bool verify_signers_certify_receipt(const struct run *run, const struct input *archive,
+                                    const char *key, int64_t received_us);
 
 /* ---- who is qualified (verify_qualified.c) ---- */
 

@@ -170,18 +170,13 @@ static struct loaded_receipt *find(struct run *run, const char *channel_id, enum
 	return count ? &run->receipts[low] : NULL;
 }
 
-/* Returns whether the receipt is signed with a key that the archive's signer certifies. A receipt
- * of an earlier event may be signed with a later key, if the declaration was repeated. */
-static bool is_certified(const struct loaded_receipt *item, const struct input *archive)
+/* Returns whether the receipt is signed with a key of the archive's service. A receipt of an
+ * earlier event may be signed with a later key, if the declaration was repeated. */
+static bool is_certified(const struct run *run, const struct loaded_receipt *item,
+                         const struct input *archive)
 {
-	for (size_t i = 0; item->is_signed && i < archive->keys[SIGNER_LIST_RECEIPT].count; i++) {
-		const struct signer_list_key *key = &archive->keys[SIGNER_LIST_RECEIPT].items[i];
-		if (strcmp(key->key, item->key) == 0)
-			return key->used_until_us == TIME_NONE ||
-			       item->receipt.event.received_at_us <=
-			           key->used_until_us + SIGNER_LIST_TOLERANCE_US;
-	}
-	return false;
+	return item->is_signed && verify_signers_certify_receipt(run, archive, item->key,
+	                                                         item->receipt.event.received_at_us);
 }
 
 /* Writes the names of the members that differ, separated by ", ". Returns whether a signed one
@@ -244,7 +239,7 @@ void verify_receipt_event(struct run *run, const struct input *archive,
 		found[i].compared = true;
 		bool any_signed = list_differences(&found[i].receipt, event, chain_hash, differences);
 		found[i].differs |= differences[0] != '\0';
-		if (any_signed && is_certified(&found[i], archive))
+		if (any_signed && is_certified(run, &found[i], archive))
 			report_two_histories(run, &found[i], archive, event->sequence, differences);
 		else if (differences[0])
 			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
@@ -263,7 +258,7 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 		found[i].differs |= !confirmed;
 		if (confirmed)
 			found[i].confirmed = true;
-		else if (is_certified(&found[i], archive))
+		else if (is_certified(run, &found[i], archive))
 			report_two_histories(run, &found[i], archive, sequence, "chain_hash");
 		else
 			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
@@ -290,7 +285,7 @@ void verify_receipt_segment(struct run *run, const struct input *archive, int64_
 		struct loaded_receipt *item = &run->receipts[i];
 		if (verify_compare_places(place_of(item), end) > 0)
 			return;
-		if (is_certified(item, archive) &&
+		if (is_certified(run, item, archive) &&
 		    (item->sealed_us == TIME_NONE || gen_time_us < item->sealed_us))
 			item->sealed_us = gen_time_us;
 	}
@@ -307,7 +302,7 @@ void verify_receipt_end(struct run *run, const struct input *archive, int64_t la
 		struct loaded_receipt *item = &run->receipts[i];
 		if (verify_compare_places(place_of(item), end) > 0)
 			return;
-		if (!is_certified(item, archive) || !breaks_promise(item, gen_time_us))
+		if (!is_certified(run, item, archive) || !breaks_promise(item, gen_time_us))
 			continue;
 		item->passed_us = gen_time_us;
 		item->passed_path = archive->path;

@@ -351,7 +351,8 @@ static void compare_with_given(struct run *run, const struct read_list *inside)
 		           FINDING_SIGNERS_DIFFER, given->path);
 }
 
-static void judge_inside(struct run *run, const struct input *archive,
+/* Returns whether the list is of a trusted service, and names the archive's signer. */
+static bool judge_inside(struct run *run, const struct input *archive,
                          const struct read_list *inside)
 {
 	const struct cms_facts *facts = &inside->facts;
@@ -376,9 +377,11 @@ static void judge_inside(struct run *run, const struct input *archive,
 	else if (run->roots.signers.data && run->roots.timestamps.data)
 		verify_add(run, VERIFY_WARNING, archive->path, ARCHIVE_SIGNERS_NAME,
 		           FINDING_SIGNERS_INSIDE_UNTRUSTED);
+	return is_trusted && item;
 }
 
-/* The signer of the archive vouches for the list in it, and so for these keys. */
+/* The signer of the archive vouches for the list in it, and so for these keys. A list of a stranger
+ * vouches for nothing: it could name the keys of another service. */
 static int keep_keys(struct run *run, struct input *archive, const struct signer_list *list,
                      enum signer_list_kind kind)
 {
@@ -406,9 +409,32 @@ int verify_signers_check_embedded(struct run *run, struct input *archive, struct
 	int result = read_list(run, &arena, cms, &inside, error);
 	if (result || !archive->is_signed)
 		return result;
-	judge_inside(run, archive, &inside);
+	if (!judge_inside(run, archive, &inside))
+		return OK;
 	result = keep_keys(run, archive, &inside.list, SIGNER_LIST_LOG);
 	return result || run->receipt_count == 0
 	           ? result
 	           : keep_keys(run, archive, &inside.list, SIGNER_LIST_RECEIPT);
+}
+
+static bool is_in_use(const struct signer_list_key *key, const char *text, int64_t received_us)
+{
+	return strcmp(key->key, text) == 0 &&
+	       (key->used_until_us == TIME_NONE ||
+	        received_us <= key->used_until_us + SIGNER_LIST_TOLERANCE_US);
+}
+
+bool verify_signers_certify_receipt(const struct run *run, const struct input *archive,
+                                    const char *key, int64_t received_us)
+{
+	const struct read_list *given = run->signer_lists ? run->signer_lists->newest : NULL;
+	for (size_t i = 0; i < archive->keys[SIGNER_LIST_RECEIPT].count; i++)
+		if (is_in_use(&archive->keys[SIGNER_LIST_RECEIPT].items[i], key, received_us))
+			return true;
+	if (!given || !archive->is_signed || !signer_list_find(&given->list, &archive->signer))
+		return false;
+	for (size_t i = 0; i < given->list.keys[SIGNER_LIST_RECEIPT].count; i++)
+		if (is_in_use(&given->list.keys[SIGNER_LIST_RECEIPT].items[i], key, received_us))
+			return true;
+	return false;
 }
