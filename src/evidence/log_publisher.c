@@ -16,6 +16,7 @@
 #define CHECKPOINT_MEMORY_MAX ((size_t)512 << 10)
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
+#define CONFLICTS_MAX 2              /* of sizes, before a witness counts as failing */
 #define QUORUM_WAIT_US US_PER_SECOND /* for further cosignatures, once there is a quorum */
 
 /* A witness and the exchange with it. */
@@ -27,6 +28,7 @@ struct witness {
 	uint64_t asked_size; /* of the checkpoint that it was asked about last */
 	struct slice text;   /* of that one, in `body` */
 	int64_t failures;
+	int64_t conflicts;     /* answers 409 since the last cosignature */
 	int64_t not_before_us; /* monotonic */
 	char url[1100];
 	struct buf body;
@@ -125,7 +127,13 @@ static int read_cosignatures(struct log_publisher *publisher, struct error *erro
 	int result =
 		stored.size > 0 ? note_parse_signatures(&publisher->arena, stored, &lines, error) : OK;
 	buf_clear(&publisher->cosignatures);
-	buf_add_slice(&publisher->cosignatures, stored);
+	if (result == ERR_INVALID_EVIDENCE) { /* they are asked for once more */
+		log_warning("log_cosignatures_dropped", "cause", error_reason(error, result));
+		error_clear(error);
+		result = OK;
+	} else {
+		buf_add_slice(&publisher->cosignatures, stored);
+	}
 	for (size_t i = 0; !result && i < publisher->count; i++)
 		publisher->witnesses[i].cosigned =
 			note_verify_text(publisher->text, &lines, &publisher->witnesses[i].given.key, NULL) ==
@@ -278,7 +286,7 @@ static int take_cosignature(struct log_publisher *publisher, struct witness *wit
 		result = error_cause(error, ERR_INVALID_EVIDENCE, "no valid cosignature of its key");
 	if (result)
 		return result;
-	witness->failures = 0;
+	witness->failures = witness->conflicts = 0;
 	witness->known_size = witness->asked_size;
 	if (witness->asked_size != current->size || witness->cosigned)
 		return OK;
@@ -321,6 +329,8 @@ static int take_size(struct log_publisher *publisher, struct witness *witness, s
 	}
 	bool is_ahead = size > publisher->current.size;
 	witness->known_size = is_ahead ? publisher->current.size : size;
+	if (!is_ahead && ++witness->conflicts > CONFLICTS_MAX)
+		report(publisher, witness, "409 again, although it was given the proof from its size");
 	if (is_ahead)
 		result = has_signed(publisher, size, &is_signed, error);
 	if (!result && !is_signed)
@@ -421,6 +431,11 @@ int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct e
 	if (!result)
 		result = collect(publisher, wait_us, error);
 	return result ? result : conclude(publisher, error);
+}
+
+void log_publisher_forget(struct log_publisher *publisher)
+{
+	publisher->current = (struct log_checkpoint){0};
 }
 
 bool log_publisher_is_done(const struct log_publisher *publisher)

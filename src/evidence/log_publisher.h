@@ -33,6 +33,9 @@ void log_publisher_free(struct log_publisher *publisher); /* NULL-safe; ends its
  * answer for `wait_us` at most. */
 int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct error *error)
 	MUST_CHECK;
+/* To be called when the lease was not held, or an operation failed: another node may have changed
+ * the checkpoint. It is read again by the next run. */
+void log_publisher_forget(struct log_publisher *publisher);
 /* Returns whether no cosignature is awaited. */
 bool log_publisher_is_done(const struct log_publisher *publisher);
 

@@ -264,12 +264,15 @@ static int read_newest(struct log_work *work)
 	return result == ERR_NOT_FOUND ? OK : result;
 }
 
-/* Waits for a checkpoint that has the last segment, which may have been sealed a moment ago. If
- * there is none in time, the archive does without. */
+/* Waits for a checkpoint that has the last segment, which may have been sealed a moment ago: the
+ * present checkpoint may wait for witnesses, and then the next one. If there is none in time, the
+ * archive does without, and while nothing is published it does not wait at all. */
 static int await_newest(struct log_work *work)
 {
-	const int64_t until_us = clock_monotonic_us() +
-	                         work->issue->service->settings->log_witness_timeout + SIGNING_WAIT_US;
+	const struct service *service = work->issue->service;
+	const int64_t bound_us = 2 * service->settings->log_witness_timeout + SIGNING_WAIT_US;
+	const int64_t waited_us = atomic_load(&service->counters.log_waiting_seconds) * US_PER_SECOND;
+	const int64_t until_us = clock_monotonic_us() + (waited_us > bound_us ? 0 : bound_us);
 	bool logged;
 	uint64_t index = 0;
 	int result = find_entry(work, work->last, &logged, &index);

@@ -46,6 +46,7 @@ static void note_wait(struct log_publishing *publishing, bool waits)
 /* Lets another node try, whose key may be the right one. */
 static int64_t give_up(struct log_publishing *publishing, int result, const struct error *error)
 {
+	log_publisher_forget(publishing->publisher);
 	if (renewed_lease_end(&publishing->lease, NULL))
 		log_warning("lease_not_ended", "name", "log");
 	note_wait(publishing, true);
@@ -70,6 +71,8 @@ int64_t log_publishing_run(void *context, const atomic_bool *stopping)
 	if (result && !atomic_load(stopping))
 		return give_up(publishing, result, &error);
 	publishing->failures = 0;
+	if (!leased)
+		log_publisher_forget(publishing->publisher);
 	note_wait(publishing, leased && !log_publisher_is_done(publishing->publisher));
 	return tuned_up_to("log_poll_us", POLL_US);
 }

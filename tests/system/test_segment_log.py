@@ -155,7 +155,8 @@ def witnessed(tmp_path, witnesses):
     assert running.stop() == 0
     log_key = tlog.Key.load(ORIGIN, tlog.ED25519, (running.data / "signer" / "log.key").read_bytes())
     pair = [witnesses(f"witness.example/{name}", [log_key.vkey]) for name in ("one", "two")]
-    running = started(tmp_path / "a", *pair, log__quorum=2, log__witness_timeout="2s")
+    running.settings.update({"log.witnesses": ",".join(f"{one.vkey} {one.url}" for one in pair), "log.quorum": "2",
+                             "log.witness_timeout": "2s"})
     running.start()
     yield running, pair
     running.discard()
@@ -220,6 +221,7 @@ def test_a_witness_that_refuses_a_consistent_tree_raises_an_alert(witnessed, beh
     assert [line for line in service.log_lines() if line["event"] == "log_witness_refuses"]
 
 
+@pytest.mark.sqlite  # the store is in the directory that is copied
 def test_a_copy_of_the_store_that_goes_on_is_refused(witnessed, tmp_path):
     """Two services with one key, and one history up to the copy."""
     service, pair = witnessed
