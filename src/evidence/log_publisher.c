@@ -532,7 +532,7 @@ int log_publisher_make(struct service *service, struct log_publisher **ret, stru
 	publisher->service = service;
 	arena_init(&publisher->arena, CHECKPOINT_MEMORY_MAX);
 	buf_init(&publisher->cosignatures, NOTE_SIZE_MAX);
-	log_origin(service->settings, publisher->origin);
+	memcpy(publisher->origin, service->log_origin, sizeof publisher->origin);
 	publisher->key =
 		note_key_make(publisher->origin, NOTE_ED25519, signer_log_key(service->signer));
 	int result =

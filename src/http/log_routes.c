@@ -35,10 +35,9 @@ static int not_found(struct error *error)
 
 static int get_checkpoint(struct exchange *exchange, struct error *error)
 {
-	char origin[NOTE_NAME_MAX + 1];
+	const struct service *service = exchange->service;
 	struct log_checkpoint checkpoint;
-	log_origin(exchange->service->settings, origin);
-	int result = store_get_newest_checkpoint(exchange->service->store, origin, CHECKPOINT_FINAL,
+	int result = store_get_newest_checkpoint(service->store, service->log_origin, CHECKPOINT_FINAL,
 	                                         &exchange->arena, &checkpoint, error);
 	if (result)
 		return result == ERR_NOT_FOUND ? not_found(error) : result;
@@ -50,7 +49,8 @@ static int get_checkpoint(struct exchange *exchange, struct error *error)
 	              : answer_bytes(exchange, "text/plain; charset=utf-8", CHECKPOINT_CACHE, error);
 }
 
-const struct operation operation_get_log_checkpoint = {.open = true, .bucket = 6, .work = get_checkpoint};
+const struct operation operation_get_log_checkpoint = {
+	.open = true, .bucket = 6, .work = get_checkpoint};
 
 /* ---- tiles ---- */
 

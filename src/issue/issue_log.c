@@ -289,7 +289,7 @@ static int await_newest(struct log_work *work)
 
 static int add_log(struct log_work *work)
 {
-	log_origin(work->issue->service->settings, work->origin);
+	memcpy(work->origin, work->issue->service->log_origin, sizeof work->origin);
 	int result = await_newest(work);
 	if (!result && work->newest.size == 0)
 		return OK;

@@ -51,8 +51,8 @@ TEST_CASE(test_said_early)
 	}
 }
 
-/* What needs a key is for listed origins; of what needs none, all of the interface and /verify are
- * for every origin, and pages and the console only for their own. */
+/* What needs a key is for listed origins; of what needs none, all of the interface, /verify and
+ * /log are for every origin, and pages and the console only for their own. */
 TEST_CASE(test_each_route_is_for_the_right_origins)
 {
 	size_t of_interface = 0;
@@ -61,7 +61,8 @@ TEST_CASE(test_each_route_is_for_the_right_origins)
 		                                        ? route->operations[METHOD_GET]
 		                                        : route->operations[METHOD_POST];
 		bool in_interface = strncmp(route->pattern, "/v1", 3) == 0;
-		bool verifies = strncmp(route->pattern, "/verify", 7) == 0;
+		bool verifies =
+			strncmp(route->pattern, "/verify", 7) == 0 || strncmp(route->pattern, "/log/", 5) == 0;
 		enum cors wanted = in_interface && !operation->open ? CORS_LISTED
 		                   : in_interface || verifies       ? CORS_ANY
 		                                                    : CORS_NEVER;
