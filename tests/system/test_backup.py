@@ -117,7 +117,8 @@ def taken(fleet, tmp_path_factory):
 
 
 def without_seals(event):
-    return {**event, "timestamp": None, "proof": None}
+    """What a reading of the event has, too: answers to registrations alone have receipts."""
+    return {**{name: value for name, value in event.items() if name != "receipt"}, "timestamp": None, "proof": None}
 
 
 def test_a_backup_under_load_comes_back_on_another_cluster(fleet, another, taken, tmp_path):

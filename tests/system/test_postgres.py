@@ -545,7 +545,7 @@ def test_a_standby_takes_over_and_receipts_outlive_the_primary(cluster, fleet, n
     assert accepted(channel, "later")["sequence"] == 21
     for event in kept:
         assert {**channel.live.event(event["event_id"]), "timestamp": None, "proof": None} == \
-            {**event, "timestamp": None, "proof": None}
+            {**{name: value for name, value in event.items() if name != "receipt"}, "timestamp": None, "proof": None}
         assert accepted(channel, event["client_ref"], {"n": event["sequence"] - 1})["chain_hash"] \
             == event["chain_hash"]
     gapless(channel.live.walk("/v1/events", 500))

@@ -23,7 +23,7 @@ GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_
                  "archive_timestamp_blocks", "tokens_at_rest", "leases", "certification_numbers",
                  "rollbacks", "signers", "signer_lists", "link_secrets", "timestamp_roots",
                  "users", "memberships", "sign_in_links", "sessions", "passkeys",
-                 "passkey_challenges", "known_browsers"}
+                 "passkey_challenges", "known_browsers", "log_tiles", "log_checkpoints", "public_keys"}
 
 # What may look at several accounts' rows: polls for work and look-ups by a public identifier, none
 # of them on the way of a registration. Each: a name, and a pattern of the statement's text.
