@@ -343,15 +343,6 @@ int archive_read_log_place(struct arena *arena, struct slice line,
 	return reader.result;
 }
 
-static struct genesis_nonce take_nonce(struct json_reader *reader)
-{
-	struct genesis_nonce nonce = {.exists = reader->object && json_member(reader->object, "nonce")};
-	if (nonce.exists &&
-	    !hex_decode(json_take_slice(reader, "nonce"), nonce.bytes, GENESIS_NONCE_SIZE))
-		json_refuse(reader, "nonce");
-	return nonce;
-}
-
 int archive_read_genesis(struct arena *arena, struct slice text, struct genesis_facts *ret_genesis,
                          struct error *error)
 {
@@ -359,7 +350,6 @@ int archive_read_genesis(struct arena *arena, struct slice text, struct genesis_
 	struct genesis_facts genesis = {.chain = take_mode(&reader, "chain")};
 	genesis.channel_id = json_take_text(&reader, "channel_id");
 	genesis.created_at_us = json_take_time(&reader, "created_at");
-	genesis.nonce = take_nonce(&reader);
 	json_require_integer(&reader, "v", 1);
 	if (!reader.result)
 		*ret_genesis = genesis;

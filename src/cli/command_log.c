@@ -20,7 +20,6 @@
 #include "tools/receipt_file.h"
 
 #define MEMORY_MAX ((size_t)64 << 20)
-#define GENESIS_MAX 32768
 #define INTERVAL_DEFAULT_US (60 * US_PER_SECOND)
 #define INTERVAL_MAX_US (24 * 3600 * US_PER_SECOND)
 #define TAG_DIGITS (2 * SHA256_SIZE)
@@ -48,8 +47,7 @@ const struct option log_watch_options[] = {
 	LOG_OPTIONS,
 	{"state", "FILE", "file that keeps the last checkpoint; made by the first run (required)"},
 	{"receipts", "FILE...", "receipts of one's own events, one in each line; may be repeated"},
-	{"genesis", "FILE...", "genesis.json of a channel, of any archive of it; may be repeated"},
-	{"tag", "CHANNEL_ID=TAG...", "a channel and its log_tag, instead of --genesis"},
+	{"channel", "CHANNEL_ID...", "a channel of which there may be no receipts; may be repeated"},
 	{"proof", "FILE", "file for proofs of what is wrong; by default that of --state with .proof"},
 	{"once", NULL, "check once, and do not follow the log"},
 	{"interval", "DURATION", "time between two checks; by default 60s"},
@@ -244,7 +242,6 @@ struct watching {
 	unsigned receipt_files;
 	char proof[PATH_MAX];
 	bool is_later; /* `proof` has the suffix */
-	struct arena chains_arena;
 };
 
 static void watching_free(struct watching **watching)
@@ -253,7 +250,6 @@ static void watching_free(struct watching **watching)
 		return;
 	access_cleanup(&(*watching)->access);
 	owned_clear_receipts(&(*watching)->owned);
-	arena_free(&(*watching)->chains_arena);
 	free(*watching);
 }
 
@@ -273,59 +269,28 @@ static int read_receipts(void *context, receipt_take *take, void *take_context, 
 	return result;
 }
 
-static int add_genesis(struct watching *watching, const char *path, struct error *error)
-{
-	BUF_AUTO struct buf text;
-	struct error detail = {0};
-	buf_init(&text, GENESIS_MAX);
-	int result = file_read_whole(path, &text, error);
-	if (!result)
-		result = owned_add_genesis(&watching->owned, buf_slice(&text), &detail);
-	return result == ERR_INVALID_EVIDENCE ? error_cause(error, ERR_USAGE, "--genesis: %s: %.*s",
-	                                                    path, ERROR_CAUSE_MAX / 2, detail.cause)
-	                                      : result;
-}
-
-static int add_tag(struct watching *watching, const char *text, struct error *error)
-{
-	const char *equals = strchr(text, '=');
-	char channel_id[OWNED_CHANNEL_SIZE];
-	struct sha256 tag;
-	struct error detail = {0};
-	if (!equals || (size_t)(equals - text) >= sizeof channel_id ||
-	    !hex_decode(slice_of(equals + 1), tag.bytes, SHA256_SIZE))
-		return error_cause(
-			error, ERR_USAGE,
-			"--tag must be the id of a channel, =, and its tag: 64 hexadecimal digits");
-	snprintf(channel_id, sizeof channel_id, "%.*s", (int)(equals - text), text);
-	int result = owned_add_tag(&watching->owned, channel_id, &tag, &detail);
-	return result == ERR_INVALID_EVIDENCE ? error_cause(error, ERR_USAGE, "--tag: %s", detail.cause)
-	                                      : result;
-}
-
-static int add_chains(struct watching *watching, const struct command_line *line,
-                      struct error *error)
+static int add_channels(struct watching *watching, const struct command_line *line,
+                        struct error *error)
 {
 	const char *values[COMMAND_OPTIONS_MAX];
+	struct error detail = {0};
 	int result = OK;
-	unsigned count = command_options(line, "genesis", values);
+	unsigned count = command_options(line, "channel", values);
 	for (unsigned i = 0; i < count && !result; i++)
-		result = add_genesis(watching, values[i], error);
-	count = command_options(line, "tag", values);
-	for (unsigned i = 0; i < count && !result; i++)
-		result = add_tag(watching, values[i], error);
-	if (!result && watching->owned.count == 0)
+		result = owned_add_channel(&watching->owned, values[i], &detail);
+	if (result)
+		return error_cause(error, ERR_USAGE, "--channel: %s", detail.cause);
+	if (count == 0 && watching->receipt_files == 0)
 		return error_cause(error, ERR_USAGE,
-		                   "--genesis FILE is missing: without it no entry is known to be yours");
-	return result;
+		                   "--receipts FILE or --channel CHANNEL_ID is missing: without them no "
+		                   "entry is known to be yours");
+	return OK;
 }
 
 static int open_watching(struct watching *watching, const struct command_line *line,
                          struct error *error)
 {
 	const char *proof = command_option(line, "proof"), *state = command_option(line, "state");
-	arena_init(&watching->chains_arena, MEMORY_MAX);
-	watching->owned.arena = &watching->chains_arena;
 	int result = open_access(&watching->access, line, true, error);
 	if (result)
 		return result;
@@ -345,7 +310,7 @@ static int open_watching(struct watching *watching, const struct command_line *l
 	                                           .receipts_context = watching,
 	                                           .progress = progress_of(&watching->access),
 	                                           .progress_context = &watching->access.shown};
-	return add_chains(watching, line, error);
+	return add_channels(watching, line, error);
 }
 
 static void write_finding(struct json_writer *writer, const struct watch_finding *finding)

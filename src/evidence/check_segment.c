@@ -134,23 +134,6 @@ static int check_round(struct store *store, const struct segment_record *segment
 
 /* ---- the entry in the log ---- */
 
-static int read_tag(struct store *store, int64_t account, int64_t chain, struct sha256 *ret_tag,
-                    struct error *error)
-{
-	struct chain_head head;
-	struct sha256 genesis_hash;
-	int result;
-	if (is_audit_chain(chain)) {
-		result = store_read_audit_genesis(store, account, chain, &genesis_hash, error);
-	} else {
-		result = store_get_chain(store, account, chain, &head, error);
-		genesis_hash = head.genesis_hash;
-	}
-	if (!result)
-		*ret_tag = tlog_tag(&genesis_hash);
-	return result;
-}
-
 /* Checks the entry of a segment whose round is written; those of older versions have none. */
 static int check_entry(struct store *store, const struct segment_record *segment,
                        const struct checked_segment *before, struct arena *arena,
@@ -168,8 +151,9 @@ static int check_entry(struct store *store, const struct segment_record *segment
 	result = stored_segment_document(segment, arena, &document, error);
 	if (result)
 		return result;
-	bool same = sha256_equal(&entry.tag, &before->tag) &&
-	            entry.first_sequence == segment->first_sequence &&
+	struct sha256 tag;
+	bool same = tlog_tag(document.channel_id, document.chain, &tag) &&
+	            sha256_equal(&entry.tag, &tag) && entry.first_sequence == segment->first_sequence &&
 	            entry.last_sequence == segment->last_sequence &&
 	            sha256_equal(&entry.chain_hash_last, &document.chain_hash_last) &&
 	            sha256_equal(&entry.seal_hash, &before->seal_hash);
@@ -202,8 +186,6 @@ static int check_as_staged(struct store *store, int64_t account, int64_t chain, 
 	arena_init(&arena, SEGMENT_MEMORY_MAX);
 	struct segment_record segment;
 	int result = store_get_segment(store, account, chain, number, &arena, &segment, error);
-	if (!result && (before->account != account || before->chain != chain))
-		result = read_tag(store, account, chain, &before->tag, error);
 	if (result)
 		return result;
 	result = check_document(&segment, before, &arena, error);

@@ -8,7 +8,6 @@
 struct checked_segment {
 	int64_t account, chain, number;
 	struct sha256 seal_hash;
-	struct sha256 tag;  /* of the chain in the log of segments */
 	int64_t last_round; /* round of the last verified token: each token is verified once */
 };
 

@@ -137,20 +137,6 @@ static int read_leaves(struct staging *staging, const struct segment_record *seg
 	return result;
 }
 
-/* Finds what stands for the chain in the log. */
-static int find_tag(struct staging *staging, const struct unsealed_chain *chain,
-                    struct sha256 *ret_tag)
-{
-	struct sha256 genesis_hash = chain->genesis_hash;
-	int result = is_audit_chain(chain->chain)
-	                 ? store_read_audit_genesis(staging->sealing->service->store, chain->account,
-	                                            chain->chain, &genesis_hash, staging->error)
-	                 : OK;
-	if (!result)
-		*ret_tag = tlog_tag(&genesis_hash);
-	return result;
-}
-
 /* Adds the next segment of a chain and advances the chain as if it were sealed. */
 static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 {
@@ -168,12 +154,13 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 		.previous_seal_hash = chain->seal_hash,
 	};
 	make_segment_id(chain, segment->segment_id);
+	if (!tlog_tag(chain->channel_id, chain_text(chain->chain), &segment->tag))
+		return error_cause(staging->error, ERR_CORRUPT, "the identifier of channel %s is too long",
+		                   chain->channel_id);
 	/* The previous event, the events, and room for the digest of the document. */
 	struct sha256 *leaves = staging->sealing->leaves;
 	struct sha256 before;
-	int result = find_tag(staging, chain, &segment->tag);
-	if (!result)
-		result = read_leaves(staging, segment, leaves, &before, &segment->chain_hash_last);
+	int result = read_leaves(staging, segment, leaves, &before, &segment->chain_hash_last);
 	if (!result)
 		result = write_document(staging, chain, segment, &before, &segment->chain_hash_last);
 	if (result)

@@ -21,8 +21,7 @@ struct channel_text {
 	struct store *store;
 	int64_t account, channel;
 	enum language language;
-	int64_t current;   /* version in force at the time of the request */
-	struct sha256 tag; /* of the live chain in the log of segments */
+	int64_t current; /* version in force at the time of the request */
 	int64_t first, last, next;
 	bool begun, over;
 	struct json_writer writer; /* writes into the buffer */
@@ -73,11 +72,14 @@ static int write_head(struct channel_text *text, struct arena *arena, struct err
 	if (result)
 		return result;
 	const struct config_facts *current = &channel.configs[0].facts;
+	struct sha256 tag;
+	if (!tlog_tag(channel.channel_id, mode_text(MODE_LIVE), &tag))
+		return error_cause(error, ERR_CORRUPT, "the channel's identifier is too long");
 	struct json_writer *writer = &text->writer;
 	json_begin_object(writer, NULL);
 	json_text(writer, "channel_id", channel.channel_id);
 	json_text(writer, "name", current->name);
-	json_hex(writer, "log_tag", text->tag.bytes, SHA256_SIZE);
+	json_hex(writer, "log_tag", tag.bytes, SHA256_SIZE);
 	json_text(writer, "mode_note", mode_note(text->language));
 	write_config(writer, "current_config", current);
 	json_begin_array(writer, "config_versions");
@@ -202,16 +204,6 @@ static int answer_text(struct exchange *exchange, struct channel_text *text, str
 	return object_stream_new(exchange, &channel_source, text, &exchange->answer.stream, error);
 }
 
-static int read_tag(struct channel_text *text, struct error *error)
-{
-	struct sha256 genesis_hash;
-	int result = store_get_chain_hash(text->store, text->account, text->channel * 2 + MODE_LIVE, 0,
-	                                  &genesis_hash, error);
-	if (!result)
-		text->tag = tlog_tag(&genesis_hash);
-	return result;
-}
-
 /* Selects the newest of the requested versions. */
 static int choose(struct exchange *exchange, struct channel_text *text, struct error *error)
 {
@@ -228,9 +220,6 @@ static int choose(struct exchange *exchange, struct channel_text *text, struct e
 		return result;
 	if (!channel.config_count)
 		return error_cause(error, ERR_CORRUPT, "the channel has no configuration");
-	result = read_tag(text, error);
-	if (result)
-		return result;
 	text->current = channel.configs[0].facts.version;
 	text->last = text->current < before ? text->current : before - 1;
 	text->first =

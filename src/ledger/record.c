@@ -87,8 +87,6 @@ void genesis_document(const struct genesis_facts *facts, struct buf *out)
 	json_text(&writer, "chain", mode_text(facts->chain));
 	json_text(&writer, "channel_id", facts->channel_id);
 	json_time(&writer, "created_at", facts->created_at_us);
-	if (facts->nonce.exists)
-		json_hex(&writer, "nonce", facts->nonce.bytes, GENESIS_NONCE_SIZE);
 	json_integer(&writer, "v", 1);
 	json_end_object(&writer);
 }

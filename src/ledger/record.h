@@ -1,8 +1,8 @@
 /* Sealed documents and their chaining: the core rules of the evidence format. Pure.
  *
  * Documents are canonical JSON (RFC 8785); digests are SHA-256 over exactly those bytes.
- *   genesis document   {"chain","channel_id","created_at","nonce","v"}: its digest is the
- *                      previous_chain_hash of event 1; chains of version 0.1 have no nonce
+ *   genesis document   {"chain","channel_id","created_at","v"}: its digest is the
+ *                      previous_chain_hash of event 1
  *   configuration      {"channel_id","declarant","description","modality","name","sealed_at",
  *                      "supplementary_info","v","version"}
  *   event record       {"chain","channel_id","client_ref","config_hash","config_version",
@@ -57,17 +57,10 @@ struct event_facts {
 	struct sha256 previous_chain_hash;
 };
 
-#define GENESIS_NONCE_SIZE 16
-/* Random, so that the digest of the genesis document cannot be guessed. */
-struct genesis_nonce {
-	bool exists;
-	uint8_t bytes[GENESIS_NONCE_SIZE];
-};
 struct genesis_facts {
 	const char *channel_id;
 	enum mode chain;
 	int64_t created_at_us;
-	struct genesis_nonce nonce;
 };
 
 struct config_facts {

@@ -37,7 +37,6 @@ void log_proof_write(const struct log_proof *proof, struct buf *out)
 		json_end_object(&writer);
 	}
 	json_end_array(&writer);
-	write_optional(&writer, "genesis", proof->genesis);
 	json_text(&writer, "kind", log_proof_kind_text(proof->kind));
 	json_begin_array(&writer, "notes");
 	for (size_t i = 0; i < proof->note_count; i++)
@@ -49,10 +48,6 @@ void log_proof_write(const struct log_proof *proof, struct buf *out)
 		json_hex(&writer, NULL, proof->path[i].bytes, SHA256_SIZE);
 	json_end_array(&writer);
 	write_optional(&writer, "receipt", proof->receipt);
-	if (proof->tag)
-		json_hex(&writer, "tag", proof->tag->bytes, SHA256_SIZE);
-	else
-		json_null(&writer, "tag");
 	json_text(&writer, "v", LOG_PROOF_VERSION);
 	json_end_object(&writer);
 }
@@ -134,9 +129,7 @@ int log_proof_read(struct arena *arena, struct slice text, struct log_proof *ret
 	take_entries(&reader, &proof);
 	take_notes(&reader, &proof);
 	take_path(&reader, &proof);
-	proof.genesis = take_optional(&reader, "genesis");
 	proof.receipt = take_optional(&reader, "receipt");
-	proof.tag = json_take_hash_or_null(&reader, "tag");
 	if (!reader.result)
 		*ret = proof;
 	return reader.result;

@@ -1,9 +1,8 @@
 /* Proofs that a log, or the service that keeps it, did what it must not. Each one is a document
  * that a third party verifies offline, with the key of the log:
- *   {"entries":[{"entry","proof"}],"genesis"|null,"kind","notes":[],"observed_at","path":[hex],
- *    "receipt"|null,"tag"|null,"v":"constancia-log-proof/1"}
- * in canonical JSON. Entries, proofs (C2SP tlog-proof), notes, the genesis document and the receipt
- * are texts, unchanged.
+ *   {"entries":[{"entry","proof"}],"kind","notes":[],"observed_at","path":[hex],
+ *    "receipt"|null,"v":"constancia-log-proof/1"}
+ * in canonical JSON. Entries, proofs (C2SP tlog-proof), notes and the receipt are texts, unchanged.
  *
  *   two_trees        two checkpoints of one size with different roots
  *   inconsistent     two checkpoints, and `path`, the hashes of a consistency proof that lead to
@@ -48,8 +47,7 @@ struct log_proof {
 	size_t path_count;
 	struct log_proof_entry entries[2];
 	size_t entry_count;
-	struct slice genesis, receipt; /* data NULL: none */
-	const struct sha256 *tag;      /* NULL: none */
+	struct slice receipt; /* data NULL: none */
 };
 
 void log_proof_write(const struct log_proof *proof, struct buf *out);

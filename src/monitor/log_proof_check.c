@@ -207,32 +207,6 @@ static int judge_signature(struct checking *checking, const struct receipt *rece
 	return OK;
 }
 
-/* Sets the tag of the receipt's chain. A tag without a genesis document shows only what the author
- * of the document says. */
-static int judge_tag(struct checking *checking, const struct receipt *receipt,
-                     struct sha256 *ret_tag)
-{
-	const struct log_proof *proof = checking->proof;
-	struct genesis_facts genesis;
-	if (!proof->genesis.data) {
-		if (!proof->tag)
-			return refuse(checking, "the genesis document and the tag are missing");
-		*ret_tag = *proof->tag;
-		lacks(checking,
-		      "that the tag is that of the receipt's channel: the genesis document, which "
-		      "every archive of the chain has, would show it");
-		return OK;
-	}
-	int result = archive_read_genesis(checking->arena, proof->genesis, &genesis, checking->error);
-	if (result)
-		return result;
-	if (genesis.chain != MODE_LIVE || strcmp(genesis.channel_id, receipt->event.channel_id) != 0)
-		return refuse(checking, "the genesis document is not of the receipt's chain");
-	const struct sha256 hash = sha256_of(proof->genesis.data, proof->genesis.size);
-	*ret_tag = tlog_tag(&hash);
-	return OK;
-}
-
 /* Reads the receipt and the tag of its chain. The origin of the verdict is known. */
 static int judge_receipt(struct checking *checking, struct owned_receipt *ret,
                          struct sha256 *ret_tag)
@@ -248,7 +222,9 @@ static int judge_receipt(struct checking *checking, struct owned_receipt *ret,
 	if (receipt.event.chain != MODE_LIVE)
 		return refuse(checking, "the receipt is of a test chain");
 	result = judge_signature(checking, &receipt, is_valid);
-	return result ? result : judge_tag(checking, &receipt, ret_tag);
+	if (!result && !tlog_tag(receipt.event.channel_id, mode_text(MODE_LIVE), ret_tag))
+		return refuse(checking, "the receipt's channel_id is too long");
+	return result;
 }
 
 static int check_receipt_differs(struct checking *checking)

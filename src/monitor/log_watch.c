@@ -398,8 +398,6 @@ static int describe_receipt(struct watch *watch, const struct owned_chain *chain
 	if (result < 0)
 		return result;
 	proof->receipt = search.found;
-	proof->genesis = chain->genesis.size > 0 ? chain->genesis : slice_make(NULL, 0);
-	proof->tag = &chain->tag;
 	return OK;
 }
 
@@ -483,6 +481,10 @@ static int read_receipts(struct watch *watch, struct error *error)
 	owned_sort_receipts(watch->owned);
 	watch->result->test_receipts = watch->owned->test_receipts;
 	watch->result->false_receipts = watch->owned->false_receipts;
+	if (!result && watch->owned->count == 0)
+		return error_cause(error, ERR_USAGE,
+		                   "no receipt is of a live channel, and no channel is named: no entry is "
+		                   "known to be yours");
 	return result;
 }
 

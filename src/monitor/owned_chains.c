@@ -26,40 +26,20 @@ struct owned_chain *owned_find(struct owned_chains *owned, const struct sha256 *
 
 /* ---- chains ---- */
 
-int owned_add_tag(struct owned_chains *owned, const char *channel_id, const struct sha256 *tag,
-                  struct error *error)
+int owned_add_channel(struct owned_chains *owned, const char *channel_id, struct error *error)
 {
-	if (!*channel_id || strlen(channel_id) >= OWNED_CHANNEL_SIZE)
+	struct owned_chain chain = {0};
+	if (!*channel_id || !tlog_tag(channel_id, mode_text(MODE_LIVE), &chain.tag))
 		return error_cause(error, ERR_INVALID_EVIDENCE, "'%.60s' is not the id of a channel",
 		                   channel_id);
-	if (find_channel(owned, channel_id) || owned_find(owned, tag))
-		return error_cause(error, ERR_INVALID_EVIDENCE, "channel %s is given twice", channel_id);
+	if (owned_find(owned, &chain.tag))
+		return OK;
 	if (owned->count == OWNED_CHAINS_MAX)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "at most %d channels can be watched",
 		                   OWNED_CHAINS_MAX);
-	struct owned_chain *chain = &owned->chains[owned->count++];
-	*chain = (struct owned_chain){.tag = *tag};
-	snprintf(chain->channel_id, sizeof chain->channel_id, "%s", channel_id);
+	snprintf(chain.channel_id, sizeof chain.channel_id, "%s", channel_id);
+	owned->chains[owned->count++] = chain;
 	return OK;
-}
-
-int owned_add_genesis(struct owned_chains *owned, struct slice document, struct error *error)
-{
-	struct genesis_facts facts;
-	char *copy = arena_copy(owned->arena, document.data, document.size);
-	if (!copy)
-		return ERR_NO_MEMORY;
-	int result = archive_read_genesis(owned->arena, slice_make(copy, document.size), &facts, error);
-	if (result)
-		return result;
-	if (facts.chain != MODE_LIVE)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "it is of a test chain, and the log has live chains only");
-	const struct sha256 hash = sha256_of(copy, document.size), tag = tlog_tag(&hash);
-	result = owned_add_tag(owned, facts.channel_id, &tag, error);
-	if (!result)
-		owned->chains[owned->count - 1].genesis = slice_make(copy, document.size);
-	return result;
 }
 
 /* ---- receipts ---- */
@@ -113,11 +93,11 @@ int owned_add_receipt(struct owned_chains *owned, struct slice text, struct erro
 		owned->test_receipts++;
 		return OK;
 	}
+	result = owned_add_channel(owned, receipt.event.channel_id, error);
+	if (result)
+		return result;
 	struct owned_chain *chain = find_channel(owned, receipt.event.channel_id);
-	if (!chain)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "a receipt is of channel %s; give its genesis document or its tag",
-		                   receipt.event.channel_id);
+	assert(chain);
 	if (owned->receipt_count == OWNED_RECEIPTS_MAX)
 		return error_cause(error, ERR_TOO_LARGE, "there are more than %zu receipts",
 		                   OWNED_RECEIPTS_MAX);

@@ -7,7 +7,6 @@
 
 #define OWNED_CHAINS_MAX 1000
 #define OWNED_RECEIPTS_MAX ((size_t)1 << 20)
-#define OWNED_CHANNEL_SIZE 40 /* with the NUL */
 
 struct owned_receipt {
 	int64_t sequence;
@@ -16,15 +15,13 @@ struct owned_receipt {
 };
 
 struct owned_chain {
-	char channel_id[OWNED_CHANNEL_SIZE];
+	char channel_id[TLOG_CHAIN_NAME_MAX + 1];
 	struct sha256 tag;
-	struct slice genesis; /* the document, in the arena; size 0: only the tag is known */
 	struct owned_receipt *receipts;
 	size_t receipt_count;
 };
 
 struct owned_chains {
-	struct arena *arena; /* the caller's; has the genesis documents */
 	struct owned_chain chains[OWNED_CHAINS_MAX];
 	size_t count;
 	size_t receipt_count;
@@ -32,15 +29,12 @@ struct owned_chains {
 	uint64_t false_receipts; /* with a signature that does not verify: they promise nothing */
 };
 
-/* Adds the live chain of a genesis document, or that of a channel by its tag. ERR_INVALID_EVIDENCE
- * with the cause: also for a second chain of the channel. ERR_NO_MEMORY. */
-int owned_add_genesis(struct owned_chains *owned, struct slice document, struct error *error)
+/* Adds the live chain of a channel, unless it is there. ERR_INVALID_EVIDENCE with the cause. */
+int owned_add_channel(struct owned_chains *owned, const char *channel_id, struct error *error)
 	MUST_CHECK;
-int owned_add_tag(struct owned_chains *owned, const char *channel_id, const struct sha256 *tag,
-                  struct error *error) MUST_CHECK;
 
-/* Adds a receipt, the answer to a registration. ERR_INVALID_EVIDENCE with the cause: it is none, or
- * of a channel that is not known here. ERR_TOO_LARGE: above OWNED_RECEIPTS_MAX. ERR_NO_MEMORY. */
+/* Adds a receipt, the answer to a registration, and its channel. ERR_INVALID_EVIDENCE with the
+ * cause: it is none. ERR_TOO_LARGE: above OWNED_RECEIPTS_MAX. ERR_NO_MEMORY. */
 int owned_add_receipt(struct owned_chains *owned, struct slice text, struct error *error)
 	MUST_CHECK;
 /* Reads a text of one receipt, and what the table keeps of it. *ret_is_valid: it has a signature

@@ -234,7 +234,6 @@ int store_get_event(struct store *store, int64_t account, int64_t chain, int64_t
 
 struct chain_head {
 	int64_t created_at_us;
-	struct genesis_nonce nonce; /* of the genesis document */
 	struct sha256 genesis_hash;
 	int64_t last_sequence;
 	int64_t last_received_at_us;

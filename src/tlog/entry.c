@@ -1,18 +1,21 @@
 #include "tlog/entry.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "base/json_reader.h"
 #include "tlog/merkle.h"
 
 #define TAG_PREFIX "constancia-tag/1"
 
-struct sha256 tlog_tag(const struct sha256 *genesis_hash)
+bool tlog_tag(const char *channel_id, const char *chain, struct sha256 *ret)
 {
-	uint8_t named[sizeof TAG_PREFIX - 1 + SHA256_SIZE];
-	memcpy(named, TAG_PREFIX, sizeof TAG_PREFIX - 1);
-	memcpy(named + sizeof TAG_PREFIX - 1, genesis_hash->bytes, SHA256_SIZE);
-	return sha256_of(named, sizeof named);
+	char named[sizeof TAG_PREFIX + 2 * (1 + TLOG_CHAIN_NAME_MAX)];
+	if (strlen(channel_id) > TLOG_CHAIN_NAME_MAX || strlen(chain) > TLOG_CHAIN_NAME_MAX)
+		return false;
+	int size = snprintf(named, sizeof named, TAG_PREFIX "\n%s\n%s", channel_id, chain);
+	*ret = sha256_of(named, (size_t)size);
+	return true;
 }
 
 /* Members are in canonical order. */

@@ -2,7 +2,8 @@
  *
  * An entry is canonical JSON (RFC 8785), and says nothing about who the channel is:
  *   {"chain_hash_last","first_sequence","last_sequence","seal_hash","tag","v":1}
- * tag stands for the chain, and whoever has the chain's genesis document can compute it. Pure. */
+ * tag stands for the chain: whoever knows the channel's identifier, which is random, can compute
+ * it, and a chain has no second tag under which the log could keep another history of it. Pure. */
 #ifndef TLOG_ENTRY_H
 #define TLOG_ENTRY_H
 
@@ -20,8 +21,11 @@ struct tlog_entry {
 	struct sha256 seal_hash; /* SHA-256 of the seal document */
 };
 
-/* The tag of a chain: SHA-256("constancia-tag/1" || genesis_hash). */
-struct sha256 tlog_tag(const struct sha256 *genesis_hash);
+/* Computes the tag of a chain: SHA-256 over "constancia-tag/1", its channel_id and its chain as its
+ * seal documents state them (seal/segment.h), with a line feed before each of the two. False: a
+ * name is longer than TLOG_CHAIN_NAME_MAX, so no chain has it. */
+#define TLOG_CHAIN_NAME_MAX 39
+bool tlog_tag(const char *channel_id, const char *chain, struct sha256 *ret) MUST_CHECK;
 
 void tlog_entry_write(const struct tlog_entry *entry, struct buf *out);
 /* Reads an entry. ERR_INVALID_EVIDENCE: the text is not exactly what tlog_entry_write produces. */

@@ -165,12 +165,13 @@ static int check_entry(struct chain *chain, const struct seal_document *seal,
                        const struct archive_log_place *place)
 {
 	const struct log_check *log = chain->log;
-	const struct tlog_entry entry = {tlog_tag(&chain->facts->genesis_hash), seal->first_sequence,
-	                                 seal->last_sequence, seal->chain_hash_last, chain->seal_hash};
+	struct tlog_entry entry = {
+		{{0}}, seal->first_sequence, seal->last_sequence, seal->chain_hash_last, chain->seal_hash};
 	struct sha256 leaf;
+	bool has_tag = tlog_tag(seal->channel_id, seal->chain, &entry.tag);
 	if (tlog_entry_leaf(&entry, &chain->scratch, &leaf))
 		return ERR_NO_MEMORY;
-	if (chain->facts->has_genesis &&
+	if (!has_tag ||
 	    !merkle_is_included(&leaf, place->index, place->size, place->path, &log->checkpoint.root))
 		chain_wrong_at(chain, STREAM_LOG, "path", FINDING_LOG_NOT_INCLUDED);
 	const int64_t received_us = chain->segment_received_at_us;

@@ -316,10 +316,7 @@ def check_manifest(entries):
 def check_events(entries, manifest):
     """Sections 4.1 to 4.3. Returns chain hashes and events by sequence."""
     channel, mode = manifest["channel_id"], manifest["mode"]
-    # Chains of version 0.1 have no nonce. In a text the quotation marks would be escaped.
-    nonce = " nonce" if b'"nonce":' in entries["genesis.json"] else ""
-    genesis = document(entries["genesis.json"], f"chain channel_id created_at{nonce} v", "genesis.json")
-    require(not nonce or re.fullmatch("[0-9a-f]{32}", genesis["nonce"]), "genesis.json", "nonce")
+    genesis = document(entries["genesis.json"], "chain channel_id created_at v", "genesis.json")
     require((genesis["chain"], genesis["channel_id"]) == (mode, channel), "genesis.json", "channel")
     configs = {}
     for listed in manifest["config_versions"]:
@@ -629,7 +626,7 @@ def check_log(entries, manifest, hashes, seals):
         return
     roots = read_checkpoints(entries)
     require(roots, "checkpoints", "none")
-    tag, sizes = tlog.tag_of(entries["genesis.json"]), [0]
+    tag, sizes = tlog.tag_of(manifest["channel_id"], manifest["mode"]), [0]
     for (begin, end, seal, _, _), line in zip(seals, lines_of(entries, "log"), strict=True):
         where = f"log: events {begin} to {end}"
         place = document(line, "index path size", "log")

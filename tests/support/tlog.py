@@ -223,9 +223,8 @@ def tile_path(level, index, width):
     return f"tile/{level}/{tile_index(index)}" + (f".p/{width}" if width < WIDTH else "")
 
 
-def tag_of(genesis):
-    """The tag of the chain with that genesis document."""
-    return hashlib.sha256(b"constancia-tag/1" + sha256(genesis)).hexdigest()
+def tag_of(channel_id, chain="live"):
+    return sha256(f"constancia-tag/1\n{channel_id}\n{chain}".encode()).hex()
 
 
 class RemoteLog:

@@ -10,7 +10,7 @@ import receipts
 import tlog
 from client import run
 from static_log import ORIGIN, StaticLog, digest
-from watcher import CHANNEL, GENESIS, RECEIPT_KEY, TAG, Watcher, receipt
+from watcher import CHANNEL, RECEIPT_KEY, TAG, Watcher, receipt
 
 pytestmark = pytest.mark.sqlite
 
@@ -77,24 +77,20 @@ def test_receipts_of_entries_that_were_read_before(owner):
 
 
 def test_a_second_channel(owner):
-    other = GENESIS.replace(CHANNEL, "ch_another")
-    (owner.directory / "other.json").write_text(other)
-    owner.log.add(tlog.tag_of(other.encode()), 1, 2)
+    """A channel is watched from its first receipt on, and without receipts if it is named."""
+    owner.log.add(tlog.tag_of("ch_another"), 1, 2)
     owner.log.write()
-    owner.watch()
-    owner.words += [f"--genesis={owner.directory / 'other.json'}"]
+    assert owner.watch()["own_entries"] == 2 and owner.watch("--channel=ch_another")["own_entries"] == 3
     owner.keep(receipt(2, digest("different"), channel_id="ch_another"))
     found, _ = owner.convict("receipt_differs")
     assert found["own_entries"] == 3 and "ch_another" in found["findings"][0]["what"]
 
 
-def test_a_tag_in_place_of_the_genesis_document(owner):
-    owner.words = [f"--tag={CHANNEL}={TAG}"]
-    assert owner.watch()["own_entries"] == 2
-    owner.keep(receipt(4, digest("other")))
-    owner.convict("receipt_differs")
-    done = owner.check()
-    assert done.returncode == 2 and "genesis" in json.loads(done.stdout)["not_shown"]
+def test_without_a_channel(owner):
+    owner.receipts.write_text(json.dumps(receipt(1, mode="test")) + "\n")
+    assert "no channel is named" in owner.refused(2)
+    assert owner.watch(f"--channel={CHANNEL}")["own_entries"] == 2
+    assert "not the id" in owner.refused(2, f"--channel={'x' * 40}")
 
 
 def test_receipts_of_test_chains_are_ignored(owner):
@@ -110,7 +106,7 @@ def test_rotated_receipts(owner):
 
 
 @pytest.mark.parametrize("text, what", (
-    ("nonsense\n", "not JSON"), ("{}\n", "not a response"), (json.dumps(receipt(1, channel_id="ch_x")) + "\n", "ch_x")))
+    ("nonsense\n", "not JSON"), ("{}\n", "not a response"), (json.dumps(receipt(1, channel_id="x" * 40)) + "\n", "not the id")))
 def test_files_that_have_no_usable_receipts(owner, text, what):
     owner.receipts.write_text(text)
     assert what in owner.refused(2)
@@ -181,9 +177,9 @@ def test_consistent_trees_prove_nothing(owner):
     old = owner.log.checkpoint()
     owner.log.fill(10)
     path = tlog.consistency([tlog.leaf_hash(entry) for entry in owner.log.entries], 300)
-    document = {"entries": [], "genesis": None, "kind": "inconsistent", "notes": [old, owner.log.checkpoint()],
+    document = {"entries": [], "kind": "inconsistent", "notes": [old, owner.log.checkpoint()],
                 "observed_at": "2026-01-01T00:00:00.000000Z", "path": [one.hex() for one in path],
-                "receipt": None, "tag": None, "v": "constancia-log-proof/1"}
+                "receipt": None, "v": "constancia-log-proof/1"}
     done = owner.check(proof=document)
     assert done.returncode == 1 and "begins with the smaller" in done.stderr
 
@@ -314,7 +310,7 @@ def test_a_chain_hash_that_differs_from_the_receipt(owner):
     owner.log.write()
     owner.keep(receipt(8), receipt(7, digest("in the middle")))
     found, proof = owner.convict("receipt_differs")
-    assert json.loads(proof["receipt"]) == receipt(8) and proof["genesis"] == GENESIS and found["complete"]
+    assert json.loads(proof["receipt"]) == receipt(8) and found["complete"]
     done = owner.check()
     assert done.returncode == 2, "the receipt is not signed"
     assert "two histories" in json.loads(done.stdout)["what"] and "receipt" in json.loads(done.stdout)["not_shown"]
@@ -322,7 +318,6 @@ def test_a_chain_hash_that_differs_from_the_receipt(owner):
     other = receipt(8, channel_id="ch_other")
     for changed in (right, receipt(7), other, receipt(8, mode="test")):
         assert owner.check(proof={**proof, "receipt": json.dumps(changed)}).returncode == 1
-    assert owner.check(proof={**proof, "genesis": GENESIS.replace("00", "01")}).returncode == 1
     key = f"--receipt-key={receipts.text_of(RECEIPT_KEY)}"
     signed = {**proof, "receipt": json.dumps(receipt(8, seal_by=PAST))}
     assert owner.check(key, proof=signed).returncode == 0 and owner.check(proof=signed).returncode == 2

@@ -2,7 +2,6 @@
 (tests/support/tlog.py), and its witnesses, which are written from the specification (scripted_witness.py)."""
 
 import gzip
-import io
 import json
 import shutil
 import zipfile
@@ -66,13 +65,9 @@ def test_the_log_has_a_leaf_for_each_segment(service):
         for n in range(5):
             channel.live.register({"n": n}).expect(201)
     grow(log, channels[0], 12)
-    archive = channels[0].live.certified(seq_from=1, seq_to=17)
-    body = channels[0].live.download(archive["evidence_url"]).expect(200).body
-    with zipfile.ZipFile(io.BytesIO(body)) as opened:
-        genesis = opened.read("genesis.json")
     note, entries = log.remote.check()
     assert tlog.verify_note(note, log.key.vkey) == [None]
-    ours = [entry for entry in entries if entry["tag"] == tlog.tag_of(genesis)]
+    ours = [entry for entry in entries if entry["tag"] == tlog.tag_of(channels[0].id)]
     last = 0
     for entry in ours:
         assert entry["first_sequence"] == last + 1 and entry["last_sequence"] >= entry["first_sequence"]
@@ -81,7 +76,6 @@ def test_the_log_has_a_leaf_for_each_segment(service):
     assert last == len(events) == 17
     chain = {event["sequence"]: event["chain_hash"] for event in events}
     assert all(chain[entry["last_sequence"]] == entry["chain_hash_last"] for entry in ours)
-    assert len(json.loads(genesis)["nonce"]) == 32
     assert len({entry["seal_hash"] for entry in entries}) == len(entries)
 
 

@@ -10,9 +10,7 @@ from client import run
 from static_log import ORIGIN, digest
 
 CHANNEL = "ch_0123456789abcdefghij"
-GENESIS = json.dumps({"chain": "live", "channel_id": CHANNEL, "created_at": "2026-01-01T00:00:00.000000Z",
-                      "nonce": "00112233445566778899aabbccddeeff", "v": 1}, separators=(",", ":"), sort_keys=True)
-TAG = tlog.tag_of(GENESIS.encode())
+TAG = tlog.tag_of(CHANNEL)
 RECEIPT_KEY = ed25519.Ed25519PrivateKey.from_private_bytes(b"\2" * 32)
 
 
@@ -28,12 +26,11 @@ def receipt(sequence, chain_hash=None, seal_by=None, channel_id=CHANNEL, mode="l
 class Watcher:
     """An owner with a state and receipts."""
 
-    def __init__(self, directory, log, genesis=GENESIS):
+    def __init__(self, directory, log):
         self.directory, self.log = directory, log
         self.state, self.receipts = directory / "state.json", directory / "receipts.ndjson"
-        (directory / "genesis.json").write_text(genesis)
         self.receipts.write_text("")
-        self.words = [f"--genesis={directory / 'genesis.json'}"]
+        self.words = []
 
     def keep(self, *kept):
         with self.receipts.open("a") as out:

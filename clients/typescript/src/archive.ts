@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { compareBytes, Wrong } from "./asn1.js";
 import { checkSignature, timestampOf, type Timestamp } from "./cms.js";
 import {
-  bytesOfBase64, canonical, checkMembers, documentOf, hashes, isHash, isLater, isNonce, type Document,
+  bytesOfBase64, canonical, checkMembers, documentOf, hashes, isHash, isLater, type Document,
 } from "./evidence.js";
 import type { Receipts } from "./given.js";
 import { Log } from "./log.js";
@@ -334,10 +334,7 @@ export class Archive {
     const where = "genesis.json";
     const { manifest } = this;
     const bytes = await this.#content(where, DOCUMENT_MAX);
-    // Chains of version 0.1 have no nonce. In a text the quotation marks would be escaped.
-    const nonce = new TextDecoder().decode(bytes).includes('"nonce":');
-    const genesis = documentOf(bytes, `chain channel_id created_at${nonce ? " nonce" : ""} v`, "genesis.malformed", where);
-    require(!nonce || isNonce(genesis.nonce), "genesis.malformed", where, "nonce");
+    const genesis = documentOf(bytes, "chain channel_id created_at v", "genesis.malformed", where);
     require(genesis.chain === manifest.mode && genesis.channel_id === manifest.channel_id,
             "genesis.of_another", where, "the genesis document is of another channel or mode");
     this.#genesisHash = sha256(bytes);
@@ -446,7 +443,7 @@ export class Archive {
       events: this.#lines("events"), leaves: this.#lines("leaves"), rounds: this.#lines("rounds"),
     };
     const log = this.#hasLog
-      ? new Log(this.#lines("checkpoints"), this.#lines("log"), this.#genesisHash) : undefined;
+      ? new Log(this.#lines("checkpoints"), this.#lines("log"), this.manifest) : undefined;
     try {
       let before: Segment | undefined;
       const history = await this.#readHistory();

@@ -7,13 +7,11 @@ type Check = (value: any) => boolean;
 
 const INTEGER_MAX = Number.MAX_SAFE_INTEGER;
 const HASH = /^[0-9a-f]{64}$/;
-const NONCE = /^[0-9a-f]{32}$/;
 const TIME = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$/;
 const DEPTH_MAX = 8;
 /** Two clocks may differ by so many microseconds. */
 const TOLERANCE = 300_000_000;
 
-export const isNonce: Check = (value) => typeof value === "string" && NONCE.test(value);
 export const isHash: Check = (value) => typeof value === "string" && HASH.test(value);
 const isText: Check = (value) => typeof value === "string" && !value.includes("\0");
 const sized = (first: number, last: number): Check => (value) => {

@@ -135,10 +135,10 @@ export class Log {
   readonly #tag: string;
   #current?: Checkpoint;
 
-  constructor(checkpoints: Lines, places: Lines, genesisHash: string) {
+  constructor(checkpoints: Lines, places: Lines, { channel_id: channel, mode }: Document) {
     this.#checkpoints = checkpoints;
     this.#places = places;
-    this.#tag = createHash("sha256").update("constancia-tag/1").update(genesisHash, "hex").digest("hex");
+    this.#tag = createHash("sha256").update(`constancia-tag/1\n${channel}\n${mode}`).digest("hex");
   }
 
   /** Checks the place of the next segment. */

@@ -55,9 +55,7 @@ static int insert_chain(struct db_connection *connection, int64_t account, int64
 {
 	BUF_AUTO struct buf document;
 	buf_init(&document, DOCUMENT_MAX);
-	struct genesis_facts facts = {
-		.channel_id = channel_id, .chain = mode, .created_at_us = now_us, .nonce.exists = true};
-	random_bytes(facts.nonce.bytes, GENESIS_NONCE_SIZE);
+	const struct genesis_facts facts = {channel_id, mode, now_us};
 	genesis_document(&facts, &document);
 	int result = buf_check(&document);
 	if (result)
@@ -66,9 +64,8 @@ static int insert_chain(struct db_connection *connection, int64_t account, int64
 	assert(channel >= 1 && channel <= CHANNEL_MAX);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO chains (account, chain, created_at, genesis_hash,"
-	                         " last_chain_hash, genesis_nonce) VALUES ($1, $2, $3, $4, $4, $5)");
-	db_bind(query, account, chain_number(channel, mode), now_us, &genesis,
-	        db_bytes(slice_make(facts.nonce.bytes, GENESIS_NONCE_SIZE)));
+	                         " last_chain_hash) VALUES ($1, $2, $3, $4, $4)");
+	db_bind(query, account, chain_number(channel, mode), now_us, &genesis);
 	return db_execute(query, NULL, error);
 }
 

@@ -116,8 +116,7 @@ static int check_documents(struct check *check, const struct chain_head *head)
 	BUF_AUTO struct buf document;
 	buf_init(&document, 65536);
 	enum mode mode = check->chain % 2 ? MODE_TEST : MODE_LIVE;
-	const struct genesis_facts facts = {check->channel.channel_id, mode, head->created_at_us,
-	                                    head->nonce};
+	const struct genesis_facts facts = {check->channel.channel_id, mode, head->created_at_us};
 	genesis_document(&facts, &document);
 	if (buf_check(&document))
 		return ERR_NO_MEMORY;

@@ -150,24 +150,6 @@ int store_read_audit_hashes(struct store *store, int64_t account, int64_t chain,
 	                                               ret_hashes, ret_before, ret_last, error));
 }
 
-int store_read_audit_genesis(struct store *store, int64_t account, int64_t chain,
-                             struct sha256 *ret_hash, struct error *error)
-{
-	assert(is_audit_chain(chain));
-	struct db_connection *connection = begin_read(store, &error);
-	struct db_query *query =
-		db_query(connection, "SELECT chain_hash FROM acts WHERE account = $1 AND number = $2");
-	db_bind(query, account, (int64_t)(chain == URGENT_AUDIT_CHAIN ? -1 : 1));
-	bool found = db_step(query);
-	struct sha256 hash = found ? store_sha256(db_blob(query, 0)) : (struct sha256){{0}};
-	int result = end_read(connection, db_end(query, error));
-	if (!result && !found)
-		return missing(account, chain, 1, error);
-	if (!result)
-		*ret_hash = hash;
-	return result;
-}
-
 /* ---- staging and unstaging ---- */
 
 static int check_continues(struct db_connection *connection, const struct segment_record *segment,

@@ -408,11 +408,10 @@ int store_get_chain(struct store *store, int64_t account, int64_t chain, struct 
 	struct db_query *query =
 		db_query(reader, "SELECT created_at, genesis_hash, last_sequence, last_received_at, "
 	                     "last_chain_hash, " SEALED_SEQUENCE(
-							 "chains") ", genesis_nonce FROM chains WHERE account = $1 AND chain = $2");
+							 "chains") " FROM chains WHERE account = $1 AND chain = $2");
 	db_bind(query, account, chain);
 	bool found = db_step(query);
-	if (found) {
-		struct slice nonce = db_blob(query, 6);
+	if (found)
 		*ret = (struct chain_head){
 			.created_at_us = db_integer(query, 0),
 			.genesis_hash = store_sha256(db_blob(query, 1)),
@@ -420,11 +419,7 @@ int store_get_chain(struct store *store, int64_t account, int64_t chain, struct 
 			.last_received_at_us = db_integer(query, 3),
 			.last_chain_hash = store_sha256(db_blob(query, 4)),
 			.sealed_sequence = db_integer(query, 5),
-			.nonce.exists = nonce.size == GENESIS_NONCE_SIZE,
 		};
-		if (ret->nonce.exists)
-			memcpy(ret->nonce.bytes, nonce.data, GENESIS_NONCE_SIZE);
-	}
 	int result = db_end(query, error);
 	db_give(reader);
 	return result ? result : found ? OK : ERR_NOT_FOUND;

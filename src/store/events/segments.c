@@ -7,7 +7,7 @@
 
 #define UNSEALED_COLUMNS                                                                            \
 	" c.account, c.chain, channel_id, c.last_sequence, sealed_sequence, sealed_segment, seal_hash," \
-	" last_received_at, genesis_hash"
+	" last_received_at"
 
 static int read_unsealed(struct db_connection *connection, struct db_query *query, size_t limit,
                          struct unsealed_chain *ret_chains, size_t *ret_count, struct error *error)
@@ -23,7 +23,6 @@ static int read_unsealed(struct db_connection *connection, struct db_query *quer
 			.sealed_sequence = db_integer(query, 4),
 			.sealed_segment = db_integer(query, 5),
 			.seal_hash = store_sha256(db_blob(query, 6)),
-			.genesis_hash = store_sha256(db_blob(query, 8)),
 		};
 		store_copy_id(chain->channel_id, db_text(query, 2));
 	}

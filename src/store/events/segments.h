@@ -23,10 +23,9 @@ struct unsealed_chain {
 	char channel_id[ID_SIZE]; /* audit log: the account's identifier, or "installation" */
 	int64_t last_sequence;
 	int64_t last_received_at_us;
-	int64_t sealed_sequence;    /* in segments, including staged ones; less than last_sequence */
-	int64_t sealed_segment;     /* number of the last segment; 0: none */
-	struct sha256 seal_hash;    /* digest of its seal document */
-	struct sha256 genesis_hash; /* not set for audit records */
+	int64_t sealed_sequence; /* in segments, including staged ones; less than last_sequence */
+	int64_t sealed_segment;  /* number of the last segment; 0: none */
+	struct sha256 seal_hash; /* digest of its seal document */
 };
 /* Lists at most `limit` unsealed chains in order of account and chain, after the given pair. Reads
  * only unsealed chains. */
@@ -45,9 +44,6 @@ int store_list_unsealed_audit_records(struct store *store, int64_t after_account
 int store_read_audit_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
                             int64_t last, struct sha256 *ret_hashes, struct sha256 *ret_before,
                             struct sha256 *ret_last, struct error *error) MUST_CHECK;
-/* Reads the chain hash of the first audit record of a chain, in place of a genesis hash. */
-int store_read_audit_genesis(struct store *store, int64_t account, int64_t chain,
-                             struct sha256 *ret_hash, struct error *error) MUST_CHECK;
 
 /* Lists the chains that a certification waits for and that are not staged far enough, in the same
  * form. */

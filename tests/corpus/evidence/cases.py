@@ -132,12 +132,6 @@ def genuine():
             ("member", "a seal with a member more", {"earlier": [1, 2], "altered": {"1": {"more": 1}}}),
             ("version-2", "of a version that has no such seals", {"earlier": [1, 2], "version": 2})):
         case(f"earlier-seals/{name}", what, "not_valid", history(**{**earlier, **more}))
-    digits = "0123456789abcdef0123456789abcdef"
-    case("genuine/nonce", "a genesis document with a nonce", "valid", history(genesis={"nonce": digits}))
-    for name, value in (("short", digits[1:]), ("long", digits + "0"), ("upper-case", digits.upper()), ("empty", ""),
-                        ("no-hex", "g" + digits[1:]), ("null", None), ("number", 1), ("list", [digits])):
-        case(f"nonce/{name}", "a genesis document whose nonce is not 32 lower-case hexadecimal digits", "not_valid",
-             history(genesis={"nonce": value}))
     case("genuine/history-last", "the same, its last segment", "valid", history(range=[5, 6]))
 
 

@@ -679,13 +679,13 @@ def make_huge_log(given, seal, tag):
         [{"index": index, "path": [one.hex() for one in path], "size": size}]
 
 
-def make_log(given, genesis, seals, wanted):
+def make_log(given, channel, seals, wanted):
     """Lines of checkpoints/ and log/. Of `given`: `between`, how many entries of other chains are before each segment's in
     turn, and at the end; `size_every`, of how many segments a checkpoint is (1); `older`, how many segments are older than the log;
     `more_sizes` of checkpoints;
     `others`, the checkpoints of another log; `fork`: the last checkpoint is of another history; `tag` in entries, `signer`,
     `extension` of notes; `huge` as make_huge_log() takes it."""
-    tag, between = given.get("tag", tlog.tag_of(genesis)), given.get("between", [3])
+    tag, between = given.get("tag", tlog.tag_of(channel)), given.get("between", [3])
     if "huge" in given:
         return make_huge_log(given, wanted[0]["seal"], tag)
     leaves, indexes, sizes = [], {}, []
@@ -724,12 +724,11 @@ def log_of(data, given):
 def history(data, given):
     """An archive of another history of the same channel: `events` [seconds, reference], `rounds`
     {"at", "by", "covers", "shared", "token"}, the certified `range`, `issued`, `signer`, `sign`, `lies` about seals,
-    `omit` rounds, `padding` letters more in each event's identifier, members more of the `genesis`, the `version` of the
-    format, `earlier` segments whose seals are in history/, what of these is `altered`, and
+    `omit` rounds, `padding` letters more in each event's identifier, the `version` of the format,
+    `earlier` segments whose seals are in history/, what of these is `altered`, and
     `log` as make_log() takes it."""
     files = dict(unpack(base("live.zip")))
     genesis, config = files["genesis.json"], files["config/config-000001.json"]
-    genesis = canonical({**json.loads(genesis), **given.get("genesis", {})})
     given = {**given, "first": read_lines(files.items(), "events")[0]}
     records = make_events(genesis, config, given)
     rounds, seals = make_rounds(given, genesis, records)
@@ -757,7 +756,7 @@ def history(data, given):
              (MANIFEST, canonical(manifest)), (ASIC, b""), (SIGNATURE, b"")]
     if "log" in given:  # from version 3 on; the base files are of version 2
         made[-3] = (MANIFEST, canonical({**manifest, "v": 3}))
-        checkpoints, places = make_log(given["log"], genesis, every, seals)
+        checkpoints, places = make_log(given["log"], manifest["channel_id"], every, seals)
         at = len(made) - 3 - bool(earlier)
         made[at:at] = [(stream("checkpoints"), write_lines(checkpoints)), (stream("log"), write_lines(places))]
     return sign(resum(pack(made)), given.get("signer", "signer"), given.get("sign"))

@@ -249,8 +249,8 @@ static struct genesis_facts genesis_of(const struct maker *maker)
 {
 	return (struct genesis_facts){.channel_id = FIXTURE_CHANNEL,
 	                              .chain = maker->plan->mode,
-	                              .created_at_us = maker->base_us - 2000,
-	                              .nonce = {true, {maker->plan->fault == FAULT_FORK_GENESIS}}};
+	                              .created_at_us = maker->base_us - 2000 -
+	                                               (maker->plan->fault == FAULT_FORK_GENESIS)};
 }
 
 static void make_chain(struct maker *maker)

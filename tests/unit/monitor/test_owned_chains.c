@@ -2,38 +2,23 @@
 
 #include "monitor/owned_chains.h"
 
-#define GENESIS                                                                                    \
-	"{\"chain\":\"live\",\"channel_id\":\"ch_a\",\"created_at\":\"2026-01-01T00:00:00.000000Z\","  \
-	"\"v\":1}"
 #define HASH_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define HASH_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
-struct fixture {
-	struct arena arena;
-	struct owned_chains owned;
-};
-static struct fixture fixture;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena_init(&fixture.arena, (size_t)4 << 20);
-	return 0;
-}
+static struct owned_chains chains;
 
 static int teardown(void **state)
 {
 	(void)state;
-	owned_clear_receipts(&fixture.owned);
-	arena_free(&fixture.arena);
+	owned_clear_receipts(&chains);
 	return 0;
 }
 
 static struct owned_chains *fresh(void)
 {
-	owned_clear_receipts(&fixture.owned);
-	fixture.owned = (struct owned_chains){.arena = &fixture.arena};
-	return &fixture.owned;
+	owned_clear_receipts(&chains);
+	chains = (struct owned_chains){0};
+	return &chains;
 }
 
 /* Adds a receipt; `more` are further members. */
@@ -60,34 +45,34 @@ static int add(struct owned_chains *owned, const char *channel, int sequence, co
 TEST_CASE(test_chains)
 {
 	struct owned_chains *owned = fresh();
-	const struct sha256 hash = sha256_of(GENESIS, strlen(GENESIS)), tag = tlog_tag(&hash);
-	assert_int_equal(owned_add_genesis(owned, slice_of(GENESIS), NULL), OK);
+	char long_id[TLOG_CHAIN_NAME_MAX + 2];
+	const struct sha256 tag = sha256_of("constancia-tag/1\nch_a\nlive", 26);
+	assert_int_equal(owned_add_channel(owned, "ch_a", NULL), OK);
 	assert_string_equal(owned_find(owned, &tag)->channel_id, "ch_a");
-	assert_true(slice_is(owned_find(owned, &tag)->genesis, GENESIS));
-	assert_null(owned_find(owned, &hash));
-	assert_int_equal(owned_add_genesis(owned, slice_of(GENESIS), NULL), ERR_INVALID_EVIDENCE);
-	assert_int_equal(owned_add_tag(owned, "ch_a", &hash, NULL), ERR_INVALID_EVIDENCE);
-	assert_int_equal(owned_add_tag(owned, "ch_b", &tag, NULL), ERR_INVALID_EVIDENCE);
-	assert_int_equal(owned_add_tag(owned, "", &hash, NULL), ERR_INVALID_EVIDENCE);
-	assert_int_equal(owned_add_tag(owned, "ch_b", &hash, NULL), OK);
-	assert_int_equal(owned->count, 2);
-}
-
-TEST_CASE(test_documents_that_are_no_live_genesis)
-{
-	static const char *const wrong[] = {
-		"", "{}", "x",
-		"{\"chain\":\"test\",\"channel_id\":\"ch_a\",\"created_at\":\"2026-01-01T00:00:00.000000Z\","
-		"\"v\":1}"};
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		assert_int_equal(owned_add_genesis(fresh(), slice_of(wrong[i]), NULL),
-		                 ERR_INVALID_EVIDENCE);
+	assert_int_equal(owned_add_channel(owned, "ch_a", NULL), OK);
+	assert_int_equal(owned->count, 1);
+	memset(long_id, 'a', sizeof long_id);
+	long_id[sizeof long_id - 1] = 0;
+	assert_int_equal(owned_add_channel(owned, long_id, NULL), ERR_INVALID_EVIDENCE);
+	assert_int_equal(owned_add_channel(owned, "", NULL), ERR_INVALID_EVIDENCE);
+	assert_int_equal(owned_add_channel(owned, long_id + 1, NULL), OK);
+	const struct sha256 other = sha256_of("constancia-tag/1\nch_a\ntest", 26);
+	assert_null(owned_find(owned, &other));
+	assert_int_equal(add(owned, "ch_b", 1, HASH_A, LIVE), OK);
+	assert_int_equal(owned->count, 3);
+	for (size_t i = owned->count; i < OWNED_CHAINS_MAX; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "ch_%zu", i);
+		assert_int_equal(owned_add_channel(owned, id, NULL), OK);
+	}
+	assert_int_equal(owned_add_channel(owned, "ch_more", NULL), ERR_INVALID_EVIDENCE);
+	assert_int_equal(add(owned, "ch_more", 1, HASH_A, LIVE), ERR_INVALID_EVIDENCE);
 }
 
 TEST_CASE(test_receipts_are_sorted_and_each_is_kept_once)
 {
 	struct owned_chains *owned = fresh();
-	assert_int_equal(owned_add_genesis(owned, slice_of(GENESIS), NULL), OK);
+	assert_int_equal(owned_add_channel(owned, "ch_a", NULL), OK);
 	const struct owned_chain *chain = &owned->chains[0];
 	for (int i = 500; i > 0; i--)
 		assert_int_equal(add(owned, "ch_a", i, HASH_A, LIVE), OK);
@@ -118,11 +103,10 @@ TEST_CASE(test_receipts_are_sorted_and_each_is_kept_once)
 TEST_CASE(test_receipts_that_are_refused)
 {
 	struct owned_chains *owned = fresh();
-	assert_int_equal(owned_add_genesis(owned, slice_of(GENESIS), NULL), OK);
 	static const char *const wrong[] = {"", "x", "{}", "[]", "{\"sequence\":1}"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_int_equal(owned_add_receipt(owned, slice_of(wrong[i]), NULL), ERR_INVALID_EVIDENCE);
-	assert_int_equal(add(owned, "ch_b", 1, HASH_A, LIVE), ERR_INVALID_EVIDENCE);
+	assert_int_equal(add(owned, "", 1, HASH_A, LIVE), ERR_INVALID_EVIDENCE);
 	assert_int_equal(add(owned, "ch_a", 0, HASH_A, LIVE), ERR_INVALID_EVIDENCE);
 	assert_int_equal(add(owned, "ch_a", 1, "abc", LIVE), ERR_INVALID_EVIDENCE);
 	assert_int_equal(add(owned, "ch_a", 1, HASH_A, LIVE ",\"receipt\":{\"seal_by\":\"soon\"}"),
@@ -135,4 +119,4 @@ TEST_CASE(test_receipts_that_are_refused)
 	assert_int_equal(owned->chains[0].receipts[0].seal_by_us, TIME_NONE);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(NULL, teardown)

@@ -31,7 +31,7 @@ TEST_CASE(test_a_state_is_read_as_it_was_written)
 	written.count = owned.count = 700;
 	for (size_t i = 0; i < written.count; i++) {
 		struct watched_chain *chain = &written.chains[i];
-		snprintf(owned.chains[i].channel_id, OWNED_CHANNEL_SIZE, "ch_%zu", i);
+		snprintf(owned.chains[i].channel_id, sizeof owned.chains[i].channel_id, "ch_%zu", i);
 		chain->tag = sha256_of(&i, sizeof i);
 		chain->compared = sha256_of(&chain->tag, sizeof chain->tag);
 		chain->span = (struct chain_span){(int64_t)i, (int64_t)(2 * i), i};

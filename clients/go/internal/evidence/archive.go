@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"bytes"
 	"crypto"
 	"encoding/base64"
 	"fmt"
@@ -26,8 +25,6 @@ var (
 	// How many of these an archive of each version has.
 	streamsOfVersion = []int{0, 4, 6, 9}
 	genesisForm      = members{"chain": isChain, "channel_id": isText, "created_at": isTime, "v": isOne}
-	// Chains of version 0.1 have no nonce.
-	genesisWithNonce = members{"chain": isChain, "channel_id": isText, "created_at": isTime, "nonce": isNonce, "v": isOne}
 	configForm       = members{"channel_id": isText, "declarant": isText, "description": orNull(isText),
 		"modality": oneOf("content", "hash_only"), "name": isText, "sealed_at": isTime,
 		"supplementary_info": orNull(isText), "v": isOne, "version": isPositive}
@@ -190,11 +187,7 @@ func (a *archive) checkParts() {
 
 func (a *archive) checkGenesis() {
 	where := "genesis.json"
-	data, form := a.zip.read(where, documentMax), genesisForm
-	if bytes.Contains(data, []byte(`"nonce":`)) { // in a text the quotation marks would be escaped
-		form = genesisWithNonce
-	}
-	genesis := document(data, form, where, documentMax)
+	genesis := document(a.zip.read(where, documentMax), genesisForm, where, documentMax)
 	require(text(genesis, "chain") == a.mode && text(genesis, "channel_id") == a.channelID, where, "another chain's")
 	a.genesisHash = a.zip.digest(where)
 	require(a.first > 1 || text(a.manifest, "previous_chain_hash") == a.genesisHash, where, "event 1 does not build on it")

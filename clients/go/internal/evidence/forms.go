@@ -232,11 +232,6 @@ func isHex(value string, size int) bool {
 	return true
 }
 
-func isNonce(value any) bool {
-	given, is := value.(string)
-	return is && isHex(given, 32)
-}
-
 func isHash(value any) bool {
 	given, is := value.(string)
 	return is && isHex(given, 64)

@@ -155,7 +155,7 @@ type segmentLog struct {
 }
 
 func newSegmentLog(from *archive) *segmentLog {
-	tag := sha256Hex(append([]byte("constancia-tag/1"), hexBytes(from.genesisHash)...))
+	tag := sha256Hex([]byte("constancia-tag/1\n" + from.channelID + "\n" + from.mode))
 	return &segmentLog{places: from.zip.lines("log", 0), checkpoints: from.zip.lines("checkpoints", 0), tag: tag}
 }
 

@@ -18,7 +18,6 @@ ASIC, SIGNATURE = "META-INF/ASiCManifest001.xml", "META-INF/signature001.p7s"
 
 GENESIS = {"chain": forms.IS_CHAIN, "channel_id": forms.is_text, "created_at": forms.is_time,
            "v": forms.integer(1, 1)}
-GENESIS_WITH_NONCE = {**GENESIS, "nonce": forms.is_nonce}  # chains of version 0.1 have none
 CONFIG = {"channel_id": forms.is_text, "declarant": forms.is_text,
           "description": forms.or_null(forms.is_text), "modality": forms.one_of("content", "hash_only"),
           "name": forms.is_text, "sealed_at": forms.is_time,
@@ -138,10 +137,7 @@ class Archive:
 
     def _check_genesis(self) -> None:
         where = "genesis.json"
-        data = self.zip.read(where, DOCUMENT_MAX)
-        # In a text the quotation marks would be escaped.
-        expected = GENESIS_WITH_NONCE if b'"nonce":' in data else GENESIS
-        genesis = document(data, expected, where, DOCUMENT_MAX)
+        genesis = document(self.zip.read(where, DOCUMENT_MAX), GENESIS, where, DOCUMENT_MAX)
         require((genesis["chain"], genesis["channel_id"]) == (self.mode, self.channel_id), where,
                 "another chain's")
         self.genesis_hash = self.zip.digest(where)

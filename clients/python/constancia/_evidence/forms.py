@@ -73,10 +73,6 @@ def is_time(value: Any) -> bool:
     return True
 
 
-def is_nonce(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
-
-
 def is_hash(value: Any) -> bool:
     return isinstance(value, str) and HASH.fullmatch(value) is not None
 

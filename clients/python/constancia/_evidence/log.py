@@ -127,7 +127,7 @@ class Log:
 
     def __init__(self, archive: Archive) -> None:
         self._places, self._lines = archive.zip.lines("log"), archive.zip.lines("checkpoints")
-        self._tag = sha256(b"constancia-tag/1" + bytes.fromhex(archive.genesis_hash))
+        self._tag = sha256(f"constancia-tag/1\n{archive.channel_id}\n{archive.mode}".encode())
         self._current: Optional[Checkpoint] = None
 
     def check(self, seal: Dict[str, Any], seal_hash: str) -> None:

@@ -26,8 +26,6 @@ CREATE TABLE log_checkpoints (    -- global
 	is_final BIGINT NOT NULL,     -- 1: no further cosignature is awaited
 	PRIMARY KEY (origin, size)
 );
--- A random part of each genesis document, so that the log's tags cannot be guessed. NULL: created before.
-ALTER TABLE chains ADD COLUMN genesis_nonce BYTEA;
 -- Keys with which nodes have signed receipts and checkpoints (evidence/public_keys.h).
 CREATE TABLE public_keys (        -- global
 	kind TEXT COLLATE "C" NOT NULL, -- 'receipt' or 'log'

@@ -3,7 +3,6 @@ package org.constancia.client.evidence;
 import static org.constancia.client.evidence.Forms.IS_CHAIN;
 import static org.constancia.client.evidence.Forms.IS_HASH;
 import static org.constancia.client.evidence.Forms.IS_LIST;
-import static org.constancia.client.evidence.Forms.IS_NONCE;
 import static org.constancia.client.evidence.Forms.IS_OBJECT;
 import static org.constancia.client.evidence.Forms.IS_TEXT;
 import static org.constancia.client.evidence.Forms.IS_TIME;
@@ -44,9 +43,6 @@ final class Archive {
 
     private static final Map<String, Forms.Form> GENESIS_FORMS = Map.of("chain", IS_CHAIN, "channel_id", IS_TEXT,
         "created_at", IS_TIME, "v", integer(1, 1));
-    // Chains of version 0.1 have no nonce.
-    private static final Map<String, Forms.Form> GENESIS_WITH_NONCE_FORMS = Map.of("chain", IS_CHAIN, "channel_id",
-        IS_TEXT, "created_at", IS_TIME, "nonce", IS_NONCE, "v", integer(1, 1));
     private static final Map<String, Forms.Form> CONFIG_FORMS = Map.of("channel_id", IS_TEXT, "declarant", IS_TEXT,
         "description", orNull(IS_TEXT), "modality", oneOf("content", "hash_only"), "name", IS_TEXT, "sealed_at",
             IS_TIME,
@@ -212,11 +208,7 @@ final class Archive {
 
     private String checkGenesis() throws IOException {
         String where = "genesis.json";
-        byte[] data = zip.read(where, DOCUMENT_MAX);
-        // In a text the quotation marks would be escaped.
-        boolean hasNonce = new String(data, StandardCharsets.UTF_8).contains("\"nonce\":");
-        JsonNode genesis =
-            Forms.document(data, hasNonce ? GENESIS_WITH_NONCE_FORMS : GENESIS_FORMS, where, DOCUMENT_MAX);
+        JsonNode genesis = Forms.document(zip.read(where, DOCUMENT_MAX), GENESIS_FORMS, where, DOCUMENT_MAX);
         require(genesis.get("chain").textValue().equals(mode)
             && genesis.get("channel_id").textValue().equals(channelId),
             where, "another chain's");

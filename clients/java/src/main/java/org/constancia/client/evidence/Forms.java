@@ -44,7 +44,6 @@ final class Forms {
 
     static final Form IS_TEXT = value -> value.isTextual() && value.textValue().indexOf('\0') < 0;
     static final Form IS_TIME = Forms::isTime;
-    static final Form IS_NONCE = value -> value.isTextual() && value.textValue().matches("[0-9a-f]{32}");
     static final Form IS_HASH = value -> value.isTextual() && HASH.matcher(value.textValue()).matches();
     static final Form IS_OBJECT = JsonNode::isObject;
     static final Form IS_LIST = JsonNode::isArray;

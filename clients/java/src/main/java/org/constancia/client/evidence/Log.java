@@ -6,8 +6,6 @@ import static org.constancia.client.evidence.Invalid.require;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 
@@ -30,10 +28,8 @@ final class Log {
     Log(Archive archive) throws IOException {
         places = archive.zip.lines("log", 0);
         checkpoints = archive.zip.lines("checkpoints", 0);
-        byte[] prefix = "constancia-tag/1".getBytes(StandardCharsets.US_ASCII);
-        byte[] named = Arrays.copyOf(prefix, prefix.length + 32);
-        System.arraycopy(HexFormat.of().parseHex(archive.genesisHash), 0, named, prefix.length, 32);
-        tag = Forms.sha256(named);
+        String named = "constancia-tag/1\n" + archive.channelId + "\n" + archive.mode;
+        tag = Forms.sha256(named.getBytes(StandardCharsets.UTF_8));
     }
 
     /** Checks the place of the next segment. */
