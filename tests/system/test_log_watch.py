@@ -87,6 +87,7 @@ def test_a_second_channel(owner):
 
 
 def test_without_a_channel(owner):
+    owner.words = []
     owner.receipts.write_text(json.dumps(receipt(1, mode="test")) + "\n")
     assert "no channel is named" in owner.refused(2)
     assert owner.watch(f"--channel={CHANNEL}")["own_entries"] == 2

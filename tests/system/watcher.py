@@ -30,7 +30,7 @@ class Watcher:
         self.directory, self.log = directory, log
         self.state, self.receipts = directory / "state.json", directory / "receipts.ndjson"
         self.receipts.write_text("")
-        self.words = []
+        self.words = [f"--channel={CHANNEL}"]
 
     def keep(self, *kept):
         with self.receipts.open("a") as out:
