@@ -336,3 +336,19 @@ bool policy_is_satisfied(const struct policy *policy, const bool *cosigned)
 	}
 	return policy->quorum.is_group ? groups[policy->quorum.index] : cosigned[policy->quorum.index];
 }
+
+int64_t policy_time(const struct policy *policy, const int64_t *cosigned_us)
+{
+	int64_t earliest_us = TIME_NONE;
+	for (size_t i = 0; i < policy->witness_count; i++) {
+		bool cosigned[POLICY_WITNESSES_MAX] = {false};
+		const int64_t time_us = cosigned_us[i];
+		if (time_us == TIME_NONE || (earliest_us != TIME_NONE && time_us >= earliest_us))
+			continue;
+		for (size_t j = 0; j < policy->witness_count; j++)
+			cosigned[j] = cosigned_us[j] != TIME_NONE && cosigned_us[j] <= time_us;
+		if (policy_is_satisfied(policy, cosigned))
+			earliest_us = time_us;
+	}
+	return earliest_us;
+}

@@ -59,4 +59,9 @@ int policy_make(struct arena *arena, const struct note_key *logs, size_t log_cou
 /* Returns whether the quorum is reached. `cosigned` has one value for each witness. */
 bool policy_is_satisfied(const struct policy *policy, const bool *cosigned) MUST_CHECK;
 
+/* Returns the time at which the quorum was reached, if each witness cosigned at its time, or did
+ * not (TIME_NONE): so a witness that states a false time moves it no further than to that of
+ * another one. Without a quorum: the earliest. TIME_NONE: it was not reached. */
+int64_t policy_time(const struct policy *policy, const int64_t *cosigned_us);
+
 #endif

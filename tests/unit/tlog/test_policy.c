@@ -93,6 +93,31 @@ TEST_CASE(test_policies_of_options)
 	assert_int_equal(policy_make(&arena, NULL, 0, keys, 3, 2, &policy, NULL), ERR_INVALID_EVIDENCE);
 }
 
+/* The time at which the quorum was reached: for all orders of three witnesses' times. */
+TEST_CASE(test_time_of_a_quorum)
+{
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	struct note_key keys[3];
+	for (uint8_t i = 0; i < 3; i++) {
+		const uint8_t bytes[NOTE_KEY_SIZE] = {i};
+		keys[i] = note_key_make("w", NOTE_COSIGNATURE, bytes);
+	}
+	static const int64_t orders[][3] = {{0, 5, 9}, {0, 9, 5}, {5, 0, 9},
+	                                    {5, 9, 0}, {9, 0, 5}, {9, 5, 0}};
+	static const int64_t expected[] = {0, 0, 5, 9}; /* none: the earliest */
+	for (size_t quorum = 0; quorum <= 3; quorum++) {
+		struct policy policy;
+		assert_int_equal(policy_make(&arena, NULL, 0, keys, 3, quorum, &policy, NULL), OK);
+		for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+			assert_int_equal(policy_time(&policy, orders[i]), expected[quorum]);
+		const int64_t two[] = {7, TIME_NONE, 6}, none[] = {TIME_NONE, TIME_NONE, TIME_NONE};
+		assert_int_equal(policy_time(&policy, two), quorum < 2    ? 6
+		                                            : quorum == 2 ? 7
+		                                                          : TIME_NONE);
+		assert_int_equal(policy_time(&policy, none), TIME_NONE);
+	}
+}
+
 TEST_CASE(test_wrong_policies)
 {
 	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
