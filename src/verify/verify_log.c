@@ -13,19 +13,34 @@
  * its events: two of the longest intervals within which a service promises to seal. */
 #define WITNESS_DELAY_MAX_US (1200 * US_PER_SECOND)
 #define NAMES_SIZE 256
+#define WAITING_MAX 1024
+
+/* Segments whose checkpoints too few witnesses cosigned: the next checkpoint that enough of them
+ * cosigned is the first that shows when they existed. */
+struct waiting_segments {
+	int64_t received_us;
+	uint64_t count;
+};
 
 struct log_check {
 	bool has_checkpoint;
 	struct checkpoint checkpoint; /* the last one read */
-	int64_t witnessed_us;         /* the earliest cosignature of a known witness; TIME_NONE: none */
+	struct note note;             /* of it, in the arena */
 	struct merkle_path consistency;
 	struct arena arena; /* of one line */
 	uint64_t logged, not_logged, late;
-	bool is_signed; /* by a log of the policy */
-	/* The keys of logs that the archive's signer certifies, and whether one has signed. */
+	int64_t received_us; /* of the last segment in the log; TIME_NONE: unknown */
+	struct waiting_segments waiting[WAITING_MAX];
+	size_t waiting_count;
+	/* The keys of logs that the archive's signer certifies. */
 	struct note_key *certified;
 	size_t certified_count;
-	bool is_certified;
+	bool is_signed, is_certified; /* the newest one, by a log of the policy, and by one of these */
+	/* Times of the cosignatures of the last one, if they were verified; TIME_NONE: none. */
+	bool has_cosignatures;
+	int64_t stated_us[POLICY_WITNESSES_MAX];
+	int64_t impossible_us[POLICY_WITNESSES_MAX]; /* of any checkpoint; TIME_NONE: none */
+	/* Of the newest one. */
 	bool cosigned[POLICY_WITNESSES_MAX];
 	int64_t cosigned_us[POLICY_WITNESSES_MAX];
 };
@@ -57,33 +72,105 @@ static int check_log_key(const struct log_check *log, const struct note *note,
 	return result;
 }
 
-static int check_cosignature(struct log_check *log, const struct note *note,
-                             const struct note_key *key, size_t i, struct error *error)
-{
-	int64_t time_us = TIME_NONE;
-	int result = verify_key(note, key, &log->cosigned[i], &time_us, error);
-	log->cosigned_us[i] = time_us;
-	if (log->cosigned[i] && (log->witnessed_us == TIME_NONE || time_us < log->witnessed_us))
-		log->witnessed_us = time_us;
-	return result;
-}
-
-/* Verifies the signatures of the known keys. */
-static int check_signatures(struct chain *chain, const struct note *note, struct error *error)
+/* Verifies the signatures of the log's known keys. Those of earlier checkpoints are not needed: the
+ * newest tree begins with theirs. */
+static int check_log_keys(struct chain *chain, struct error *error)
 {
 	struct log_check *log = chain->log;
 	const struct policy *policy = policy_of(chain);
 	int result = 0;
-	log->witnessed_us = TIME_NONE;
-	log->is_signed = log->is_certified = false;
 	for (size_t i = 0; i < log->certified_count && !result; i++)
-		result = check_log_key(log, note, &log->certified[i], &log->is_certified, error);
+		result = check_log_key(log, &log->note, &log->certified[i], &log->is_certified, error);
 	for (size_t i = 0; policy && i < policy->log_count && !result; i++)
-		result = check_log_key(log, note, &policy->logs[i].key, &log->is_signed, error);
-	for (size_t i = 0; policy && i < policy->witness_count && !result; i++)
-		result = check_cosignature(log, note, &policy->witnesses[i].key, i, error);
+		result = check_log_key(log, &log->note, &policy->logs[i].key, &log->is_signed, error);
 	return result;
 }
+
+/* Verifies the cosignatures of the last checkpoint, unless that was done. */
+static int check_cosignatures(struct chain *chain, struct error *error)
+{
+	struct log_check *log = chain->log;
+	const struct policy *policy = policy_of(chain);
+	int result = 0;
+	for (size_t i = 0; policy && i < policy->witness_count && !log->has_cosignatures && !result;
+	     i++) {
+		bool is_signed;
+		result = verify_key(&log->note, &policy->witnesses[i].key, &is_signed, &log->stated_us[i],
+		                    error);
+	}
+	log->has_cosignatures = !result;
+	return result;
+}
+
+/* Takes the times of the last checkpoint that can be right: a witness cosigns no event before its
+ * reception, and nothing that the archive has after the archive was signed. */
+static void take_times(struct chain *chain, int64_t received_us,
+                       int64_t times_us[POLICY_WITNESSES_MAX])
+{
+	struct log_check *log = chain->log;
+	const struct input *archive = chain->facts->input;
+	const int64_t end_us =
+		archive->signed_at_us != TIME_NONE ? archive->signed_at_us : chain->run->result->at_us;
+	for (size_t i = 0; i < policy_of(chain)->witness_count; i++) {
+		const int64_t time_us = log->stated_us[i];
+		bool possible =
+			time_us != TIME_NONE && time_us <= end_us + VERIFY_CLOCK_TOLERANCE_US &&
+			(received_us == TIME_NONE || time_us >= received_us - VERIFY_CLOCK_TOLERANCE_US);
+		times_us[i] = possible ? time_us : TIME_NONE;
+		if (!possible && time_us != TIME_NONE)
+			log->impossible_us[i] = time_us;
+	}
+}
+
+/* ---- the delay until witnesses cosigned ---- */
+
+/* Beyond the bound, the number of late segments may come out too low, but not the first late ones:
+ * events are in the order of their reception. */
+static void add_waiting(struct log_check *log, int64_t received_us)
+{
+	if (log->waiting_count < WAITING_MAX)
+		log->waiting[log->waiting_count++] = (struct waiting_segments){received_us, 0};
+	struct waiting_segments *last = &log->waiting[log->waiting_count - 1];
+	last->received_us = received_us;
+	last->count++;
+}
+
+/* Compares the time of the last checkpoint, if enough witnesses cosigned it, with the reception of
+ * the segments that wait. */
+static int witness_waiting(struct chain *chain, struct error *error)
+{
+	struct log_check *log = chain->log;
+	int64_t times_us[POLICY_WITNESSES_MAX];
+	if (log->waiting_count == 0)
+		return 0;
+	int result = check_cosignatures(chain, error);
+	if (result)
+		return result;
+	take_times(chain, log->waiting[log->waiting_count - 1].received_us, times_us);
+	const int64_t time_us = policy_time(policy_of(chain), times_us);
+	if (time_us == TIME_NONE)
+		return 0;
+	for (size_t i = 0; i < log->waiting_count; i++)
+		if (time_us - log->waiting[i].received_us > WITNESS_DELAY_MAX_US)
+			log->late += log->waiting[i].count;
+	log->waiting_count = 0;
+	return 0;
+}
+
+static int witness_segment(struct chain *chain)
+{
+	const struct policy *policy = policy_of(chain);
+	struct log_check *log = chain->log;
+	struct error error = {0};
+	if (!policy || policy->witness_count == 0 || chain->segment_received_at_us == TIME_NONE)
+		return 0;
+	log->received_us = chain->segment_received_at_us;
+	add_waiting(log, log->received_us);
+	int result = witness_waiting(chain, &error);
+	return result ? chain_record_error(chain, STREAM_CHECKPOINTS, result, &error) : 0;
+}
+
+/* ---- reading ---- */
 
 /* Compares the new checkpoint with the one before it. */
 static int check_history(const struct log_check *log, const struct checkpoint *next,
@@ -106,7 +193,6 @@ static int read_checkpoint(struct chain *chain, struct slice line, struct error 
 	struct log_check *log = chain->log;
 	struct archive_checkpoint given;
 	struct checkpoint next;
-	struct note note;
 	arena_reset(&log->arena);
 	int result = archive_read_checkpoint(&log->arena, line, &given, error);
 	if (result < 0)
@@ -115,9 +201,9 @@ static int read_checkpoint(struct chain *chain, struct slice line, struct error 
 	archive_checkpoint_line(&given, &chain->scratch);
 	result = verify_canonical(line, &chain->scratch, error);
 	if (!result)
-		result = note_parse(&log->arena, slice_of(given.note), &note, error);
+		result = note_parse(&log->arena, slice_of(given.note), &log->note, error);
 	if (!result)
-		result = checkpoint_parse(note.text, &next, error);
+		result = checkpoint_parse(log->note.text, &next, error);
 	if (!result)
 		result = check_history(log, &next, error);
 	if (result)
@@ -125,7 +211,8 @@ static int read_checkpoint(struct chain *chain, struct slice line, struct error 
 	log->has_checkpoint = true;
 	log->checkpoint = next;
 	log->consistency = *given.consistency;
-	return check_signatures(chain, &note, error);
+	log->has_cosignatures = false;
+	return witness_waiting(chain, error);
 }
 
 /* Reads checkpoints up to that of a size. Returns 1, or 0 if there is none. */
@@ -174,10 +261,7 @@ static int check_entry(struct chain *chain, const struct seal_document *seal,
 	if (!has_tag ||
 	    !merkle_is_included(&leaf, place->index, place->size, place->path, &log->checkpoint.root))
 		chain_wrong_at(chain, STREAM_LOG, "path", FINDING_LOG_NOT_INCLUDED);
-	const int64_t received_us = chain->segment_received_at_us;
-	chain->log->late += log->witnessed_us != TIME_NONE && received_us != TIME_NONE &&
-	                    log->witnessed_us - received_us > WITNESS_DELAY_MAX_US;
-	return 0;
+	return witness_segment(chain);
 }
 
 int chain_check_log(struct chain *chain, const struct seal_document *seal)
@@ -234,6 +318,9 @@ int chain_begin_log(struct chain *chain)
 	if (!chain->log)
 		return ERR_NO_MEMORY;
 	arena_init(&chain->log->arena, NOTE_MEMORY_MAX);
+	chain->log->received_us = TIME_NONE;
+	for (size_t i = 0; i < POLICY_WITNESSES_MAX; i++)
+		chain->log->impossible_us[i] = TIME_NONE;
 	return read_certified(chain);
 }
 
@@ -292,6 +379,28 @@ static void list_missing(const struct policy *policy, const bool *cosigned, char
 			                         policy->witnesses[i].name);
 }
 
+/* Warns of what witnesses do not show about times. */
+static void warn_witnesses(struct chain *chain, const struct policy *policy)
+{
+	const struct log_check *log = chain->log;
+	const char *path = chain->facts->input->path;
+	char time[TIME_TEXT_SIZE];
+	uint64_t waiting = 0;
+	for (size_t i = 0; i < policy->witness_count; i++) {
+		if (log->impossible_us[i] == TIME_NONE)
+			continue;
+		time_format(log->impossible_us[i], time);
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_LOG_COSIGNATURE_TIME,
+		           policy->witnesses[i].name, time);
+	}
+	for (size_t i = 0; i < log->waiting_count; i++)
+		waiting += log->waiting[i].count;
+	if (waiting > 0)
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_LOG_NOT_WITNESSED, waiting);
+	if (log->late > 0)
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_LOG_WITNESSED_LATE, log->late);
+}
+
 /* Judges the newest checkpoint by the policy. */
 static void judge(struct chain *chain)
 {
@@ -315,8 +424,25 @@ static void judge(struct chain *chain)
 	if (log->not_logged > 0)
 		verify_add(chain->run, VERIFY_UNESTABLISHED, path, "", FINDING_LOG_SEGMENTS_NOT_LOGGED,
 		           log->not_logged, log->logged + log->not_logged);
-	if (log->late > 0)
-		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_LOG_WITNESSED_LATE, log->late);
+	warn_witnesses(chain, policy);
+}
+
+/* Verifies the signatures of the newest checkpoint. */
+static int check_newest(struct chain *chain)
+{
+	struct log_check *log = chain->log;
+	const struct policy *policy = policy_of(chain);
+	struct error error = {0};
+	int result = check_log_keys(chain, &error);
+	if (!result)
+		result = check_cosignatures(chain, &error);
+	if (result)
+		return chain_record_error(chain, STREAM_CHECKPOINTS, result, &error);
+	if (policy)
+		take_times(chain, log->received_us, log->cosigned_us);
+	for (size_t i = 0; policy && i < policy->witness_count; i++)
+		log->cosigned[i] = log->cosigned_us[i] != TIME_NONE;
+	return 0;
 }
 
 int chain_finish_log(struct chain *chain)
@@ -324,6 +450,8 @@ int chain_finish_log(struct chain *chain)
 	struct log_check *log = chain->log;
 	/* The newest checkpoint follows those that segments need. */
 	int result = log ? find_checkpoint(chain, MERKLE_SIZE_MAX) : 0;
+	if (result >= 0 && log && log->has_checkpoint)
+		result = check_newest(chain);
 	if (result < 0)
 		return result;
 	if (log && log->has_checkpoint && log->consistency.count > 0)
