@@ -480,6 +480,18 @@ int verify_check_input(struct run *run, struct input *input,
 	return ignore_read_error(input, check(run, input));
 }
 
+/* Says that a policy of logs was not used. Archives say it themselves. */
+static void judge_log_policy(struct run *run)
+{
+	const struct verify_options *options = run->options;
+	if (!options || !options->log_policy || options->log_policy_informs)
+		return;
+	for (size_t i = 0; i < run->input_count; i++)
+		if (run->inputs[i].kind == INPUT_ARCHIVE)
+			return;
+	verify_add(run, VERIFY_UNESTABLISHED, run->inputs[0].path, "", FINDING_LOG_NO_ARCHIVE);
+}
+
 static int check_all(struct run *run)
 {
 	/* Parts come first, because archives are compared with their content; reports come last,
@@ -527,6 +539,8 @@ static int check_all(struct run *run)
 		verify_receipts_conclude(run);
 	if (!result)
 		verify_times_conclude(run);
+	if (!result)
+		judge_log_policy(run);
 	if (!result && run->options && run->options->trusted_list)
 		result = verify_qualified(run);
 	return result;

@@ -180,7 +180,7 @@ static int walk(struct chain *chain)
 	while (result == 1);
 	if (!result)
 		result = chain_finish_parts(chain);
-	if (!result && chain->range->mode == MODE_LIVE)
+	if (!result)
 		result = chain_finish_log(chain);
 	if (!result)
 		result = check_ends(chain);
