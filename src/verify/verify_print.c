@@ -449,15 +449,17 @@ static void show_logs(const struct verify_result *result, bool spanish, FILE *ou
 {
 	char time[TIME_TEXT_SIZE];
 	for (const struct verify_log *at = result->logs; at; at = at->next) {
+		/* Anybody can give a log that name, so it is a quotation. */
+		const char *quote = at->is_signed ? "" : "\"";
 		fprintf(out,
 		        spanish ? "%s: %" PRIu64 " de %" PRIu64
-		                  " segmentos están en el registro %s, de %" PRIu64 " entradas%s\n"
-		                : "%s: %" PRIu64 " of %" PRIu64 " segments are in the log %s of %" PRIu64
-		                  " entries%s\n",
-		        at->path, at->logged, at->segments, at->origin, at->entries,
+		                  " segmentos están en el registro %s%s%s, de %" PRIu64 " entradas%s\n"
+		                : "%s: %" PRIu64 " of %" PRIu64
+		                  " segments are in the log %s%s%s of %" PRIu64 " entries%s\n",
+		        at->path, at->logged, at->segments, quote, at->origin, quote, at->entries,
 		        at->is_signed ? ""
-		        : spanish     ? ", cuya firma no se ha comprobado (--log-key)"
-		                      : ", whose signature was not checked (--log-key)");
+		        : spanish     ? ", que se llama así: su firma no se ha comprobado (--log-key)"
+		                      : ", by its own account: its signature was not checked (--log-key)");
 		for (size_t i = 0; i < at->witness_count; i++) {
 			time_format(at->witnesses[i].time_us, time);
 			fprintf(out, spanish ? "    cofirmado por %s el %s\n" : "    cosigned by %s at %s\n",
