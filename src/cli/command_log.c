@@ -269,6 +269,26 @@ static int read_receipts(void *context, receipt_take *take, void *take_context, 
 	return result;
 }
 
+static void show_notice(void *context, const char *what)
+{
+	struct watching *watching = context;
+	struct log_access *access = &watching->access;
+	command_hide_progress(access->shown);
+	access->shown = false;
+	if (!access->line->json) {
+		fprintf(stderr, "wrong: %s; the log is searched for proof\n", what);
+		return;
+	}
+	BUF_AUTO struct buf text;
+	buf_init(&text, (size_t)64 << 10);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "notice", what);
+	json_end_object(&writer);
+	if (!buf_check(&text))
+		fprintf(stderr, "%s\n", text.data);
+}
+
 static int add_channels(struct watching *watching, const struct command_line *line,
                         struct error *error)
 {
@@ -309,7 +329,9 @@ static int open_watching(struct watching *watching, const struct command_line *l
 	                                           .read_receipts = read_receipts,
 	                                           .receipts_context = watching,
 	                                           .progress = progress_of(&watching->access),
-	                                           .progress_context = &watching->access.shown};
+	                                           .progress_context = &watching->access.shown,
+	                                           .notice = show_notice,
+	                                           .notice_context = watching};
 	return add_channels(watching, line, error);
 }
 

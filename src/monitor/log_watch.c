@@ -20,6 +20,12 @@ struct wrong_entry {
 	size_t text_size;
 	enum span_verdict verdict;    /* SPAN_FOLLOWS: a receipt differs */
 	struct owned_receipt receipt; /* that one */
+	/* The entry that it overlaps. */
+	bool has_earlier;
+	uint64_t earlier_index;
+	struct tlog_entry earlier;
+	char earlier_text[TLOG_ENTRY_MAX];
+	size_t earlier_size;
 };
 
 struct watch {
@@ -35,6 +41,7 @@ struct watch {
 	int64_t begun_us;
 	struct wrong_entry wrong[WATCH_FINDINGS_MAX];
 	size_t wrong_count;
+	bool cannot_prove; /* the log does not serve what proofs need */
 };
 
 /* ---- findings ---- */
@@ -274,7 +281,12 @@ static bool prove_entry(struct watch *watch, uint64_t index, struct slice text,
 	struct error error = {0};
 	struct entry_proof proof = {.index = index, .checkpoint = watch->result->head.note};
 	buf_init(&written, ENTRY_PROOF_MAX);
-	if (merkle_prove_inclusion(&watch->tree, index, checkpoint->size, &proof.path, &error))
+	/* One try: a log that does not answer would otherwise delay the findings for hours. */
+	if (watch->cannot_prove)
+		return false;
+	watch->cannot_prove =
+		merkle_prove_inclusion(&watch->tree, index, checkpoint->size, &proof.path, &error) != 0;
+	if (watch->cannot_prove)
 		return false;
 	const struct sha256 leaf = merkle_leaf(text);
 	if (!merkle_is_included(&leaf, index, checkpoint->size, &proof.path, &checkpoint->root))
@@ -286,34 +298,6 @@ static bool prove_entry(struct watch *watch, uint64_t index, struct slice text,
 	return entry && copy;
 }
 
-/* The search for the entry that another one overlaps. */
-struct overlap_search {
-	const struct wrong_entry *later;
-	uint64_t index;
-	char text[TLOG_ENTRY_MAX];
-	size_t text_size;
-	struct tlog_entry entry;
-};
-
-/* Returns 1 at the earlier entry, and 2 at the later one. */
-static int find_overlap(void *context, uint64_t index, const struct tlog_entry *entry,
-                        struct slice text, struct error *error)
-{
-	struct overlap_search *search = context;
-	const struct tlog_entry *later = &search->later->entry;
-	(void)error;
-	if (index >= search->later->index)
-		return 2;
-	if (!sha256_equal(&entry->tag, &later->tag) || entry->first_sequence > later->last_sequence ||
-	    entry->last_sequence < later->first_sequence)
-		return 0;
-	search->index = index;
-	search->entry = *entry;
-	search->text_size = text.size;
-	memcpy(search->text, text.data, text.size);
-	return 1;
-}
-
 static void add_gap(struct watch *watch, const struct wrong_entry *wrong)
 {
 	add_finding(watch, "gap", false,
@@ -323,36 +307,104 @@ static void add_gap(struct watch *watch, const struct wrong_entry *wrong)
 	            wrong->entry.first_sequence, wrong->entry.last_sequence);
 }
 
-static int prove_overlap(struct watch *watch, const struct wrong_entry *wrong, struct error *error)
+static bool overlaps(const struct tlog_entry *a, const struct tlog_entry *b)
+{
+	return sha256_equal(&a->tag, &b->tag) && a->first_sequence <= b->last_sequence &&
+	       b->first_sequence <= a->last_sequence;
+}
+
+/* Returns 1 when no wrong entry is left whose earlier one is not known. */
+static int find_earlier(void *context, uint64_t index, const struct tlog_entry *entry,
+                        struct slice text, struct error *error)
+{
+	struct watch *watch = context;
+	bool is_searched = false;
+	(void)error;
+	for (size_t i = 0; i < watch->wrong_count; i++) {
+		struct wrong_entry *wrong = &watch->wrong[i];
+		if (wrong->verdict != SPAN_OVERLAPS || wrong->has_earlier || index >= wrong->index)
+			continue;
+		wrong->has_earlier = overlaps(entry, &wrong->entry);
+		is_searched |= !wrong->has_earlier;
+		if (!wrong->has_earlier)
+			continue;
+		wrong->earlier_index = index;
+		wrong->earlier = *entry;
+		wrong->earlier_size = text.size;
+		memcpy(wrong->earlier_text, text.data, text.size);
+	}
+	return !is_searched;
+}
+
+static void describe_overlap(const struct watch *watch, const struct wrong_entry *wrong, char *what,
+                             size_t size)
+{
+	snprintf(what, size,
+	         "channel %s: entry %" PRIu64 " of the log has the events %" PRId64 " to %" PRId64
+	         ", of which entries before it have some",
+	         watch->owned->chains[wrong->chain].channel_id, wrong->index,
+	         wrong->entry.first_sequence, wrong->entry.last_sequence);
+}
+
+/* Searches the log once for the entries that others overlap. A log that does not serve them again
+ * hides nothing: the findings remain. */
+static int find_overlapped(struct watch *watch, bool *ret_searched, struct error *error)
 {
 	const struct frontier empty = {0};
-	struct overlap_search search = {.later = wrong};
-	struct log_proof proof = {.kind = PROOF_OVERLAP, .entry_count = 2};
+	const struct watch_options *options = watch->options;
 	const struct log_scan scan = {.source = watch->source,
 	                              .checkpoint = &watch->result->head.checkpoint,
-	                              .take = find_overlap,
-	                              .context = &search};
-	int result = log_scan_run(&scan, &empty, error);
-	if (result < 0)
-		return result;
-	if (result != 1) {
-		add_gap(watch, wrong);
+	                              .take = find_earlier,
+	                              .context = watch,
+	                              .progress = options->progress,
+	                              .progress_context = options->progress_context};
+	char what[sizeof watch->result->findings->what];
+	struct error ignored = {0};
+	size_t first = 0;
+	*ret_searched = true;
+	while (first < watch->wrong_count && watch->wrong[first].verdict != SPAN_OVERLAPS)
+		first++;
+	if (first == watch->wrong_count)
 		return OK;
+	if (options->notice) {
+		describe_overlap(watch, &watch->wrong[first], what, sizeof what);
+		options->notice(options->notice_context, what);
 	}
-	bool is_proved = prove_entry(watch, search.index, slice_make(search.text, search.text_size),
-	                             &proof.entries[0]) &&
-	                 prove_entry(watch, wrong->index, slice_make(wrong->text, wrong->text_size),
-	                             &proof.entries[1]);
+	int result = log_scan_run(&scan, &empty, &ignored);
+	*ret_searched = result >= 0;
+	return result == ERR_NO_MEMORY ? error_cause(error, result, "the search for proof") : OK;
+}
+
+static void prove_overlap(struct watch *watch, const struct wrong_entry *wrong)
+{
+	struct log_proof proof = {.kind = PROOF_OVERLAP, .entry_count = 2};
+	bool is_proved =
+		prove_entry(watch, wrong->earlier_index,
+	                slice_make(wrong->earlier_text, wrong->earlier_size), &proof.entries[0]) &&
+		prove_entry(watch, wrong->index, slice_make(wrong->text, wrong->text_size),
+	                &proof.entries[1]);
 	if (is_proved)
 		add_proof(watch, &proof);
 	add_finding(watch, log_proof_kind_text(PROOF_OVERLAP), is_proved,
 	            "channel %s: entries %" PRIu64 " and %" PRIu64
 	            " of the log have events in common: %" PRId64 " to %" PRId64 " and %" PRId64
 	            " to %" PRId64,
-	            watch->owned->chains[wrong->chain].channel_id, search.index, wrong->index,
-	            search.entry.first_sequence, search.entry.last_sequence,
+	            watch->owned->chains[wrong->chain].channel_id, wrong->earlier_index, wrong->index,
+	            wrong->earlier.first_sequence, wrong->earlier.last_sequence,
 	            wrong->entry.first_sequence, wrong->entry.last_sequence);
-	return OK;
+}
+
+static void report_overlap(struct watch *watch, const struct wrong_entry *wrong, bool searched)
+{
+	char what[sizeof watch->result->findings->what];
+	if (wrong->has_earlier) {
+		prove_overlap(watch, wrong);
+	} else if (searched) {
+		add_gap(watch, wrong);
+	} else {
+		describe_overlap(watch, wrong, what, sizeof what);
+		add_finding(watch, log_proof_kind_text(PROOF_OVERLAP), false, "%s", what);
+	}
 }
 
 /* ---- receipts ---- */
@@ -490,11 +542,14 @@ static int read_receipts(struct watch *watch, struct error *error)
 
 static int compare_entries(struct watch *watch, struct error *error)
 {
+	bool searched;
 	int result = scan_entries(watch, error);
+	if (!result)
+		result = find_overlapped(watch, &searched, error);
 	for (size_t i = 0; i < watch->wrong_count && !result; i++) {
 		const struct wrong_entry *wrong = &watch->wrong[i];
 		if (wrong->verdict == SPAN_OVERLAPS)
-			result = prove_overlap(watch, wrong, error);
+			report_overlap(watch, wrong, searched);
 		else if (wrong->verdict == SPAN_GAP)
 			add_gap(watch, wrong);
 		else

@@ -30,6 +30,9 @@ struct watch_options {
 	void *receipts_context;
 	log_progress *progress; /* NULL: none */
 	void *progress_context;
+	/* Tells what is wrong before the search for its proof, which the log could make long. */
+	void (*notice)(void *context, const char *what);
+	void *notice_context;
 };
 
 struct watch_finding {

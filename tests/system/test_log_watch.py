@@ -292,6 +292,42 @@ def test_what_is_found_is_said_without_tiles_that_prove_it(owner):
     assert found["proof"] is None
 
 
+def test_many_entries_that_overlap_are_searched_once(owner, log):
+    for number in range(60):
+        log.add(TAG, 1 + number % 4, 4, digest(f"fork {number}"))
+    log.fill(400)
+    log.write()
+    owner.receipts.write_text("")
+    owner.state.unlink()
+    log.requests.clear()
+    done = owner.run()
+    found = json.loads(done.stdout)
+    assert done.returncode == 1 and found["finding_count"] == 60 and all(one["proved"] for one in found["findings"])
+    assert [log.requests.count(f"/tile/entries/{bundle}") for bundle in ("000", "001", "002.p/248")] == [2, 2, 1]
+    assert "entry 300 of the log has the events 1 to 4" in json.loads(done.stderr)["notice"]
+    assert owner.check().returncode == 0
+
+
+def test_a_log_that_serves_entries_once_hides_nothing(owner, log):
+    log.add(TAG, 2, 2)
+    log.add(TAG, 3, 3)
+    log.fill(300)
+    log.write()
+    owner.receipts.write_text("")
+    owner.state.unlink()
+
+    class Requests(list):
+        def append(self, path):
+            super().append(path)
+            if path.startswith("/tile/entries/002"):
+                log.path("entries", 1, 256).unlink(missing_ok=True)
+
+    log._server.requests = Requests()  # pylint: disable=protected-access
+    found = owner.watch(code=1)
+    assert [(one["kind"], one["proved"]) for one in found["findings"]] == [("overlap", False)] * 2
+    assert "entries before it" in found["findings"][0]["what"]
+
+
 def test_proofs_that_cannot_be_written(owner):
     owner.log.add(TAG, 2, 2)
     owner.log.write()
