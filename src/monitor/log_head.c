@@ -12,12 +12,15 @@ static int judge_witnesses(const struct note *note, const struct policy *policy,
                            struct log_head *head)
 {
 	bool cosigned[POLICY_WITNESSES_MAX] = {false};
+	const int64_t latest_us = clock_now_us() + LOG_CLOCK_TOLERANCE_US;
 	for (size_t i = 0; i < policy->witness_count; i++) {
 		enum note_verdict verdict =
 			note_verify(note, &policy->witnesses[i].key, &head->cosigned_us[i]);
 		if (verdict == NOTE_NOT_CHECKED)
 			return ERR_NO_MEMORY;
-		cosigned[i] = verdict == NOTE_SIGNED;
+		if (head->cosigned_us[i] > latest_us)
+			head->cosigned_us[i] = TIME_NONE;
+		cosigned[i] = head->cosigned_us[i] != TIME_NONE;
 		if (!cosigned[i])
 			add_name(head->missing, policy->witnesses[i].name);
 		else if (head->witnessed_us == TIME_NONE || head->cosigned_us[i] > head->witnessed_us)

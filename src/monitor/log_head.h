@@ -7,6 +7,7 @@
 #include "tlog/policy.h"
 
 #define LOG_NAMES_SIZE 256
+#define LOG_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 
 struct log_head {
 	struct slice note; /* in the arena */
@@ -20,8 +21,8 @@ struct log_head {
 
 /* Reads and judges a note. `policy` may be NULL: no key is known. The results point into the arena,
  * which has a copy of the note. A false line of a witness counts as none: anybody could add it to
- * hide what the log signed. ERR_INVALID_EVIDENCE: it is no checkpoint, or the signature of a known
- * log is false; ERR_NO_MEMORY. */
+ * hide what the log signed. So does one with a time that is still to come. ERR_INVALID_EVIDENCE: it
+ * is no checkpoint, or the signature of a known log is false; ERR_NO_MEMORY. */
 int log_head_judge(struct arena *arena, struct slice note, const struct policy *policy,
                    struct log_head *ret, struct error *error) MUST_CHECK;
 /* Returns whether the policy wants a quorum, and witnesses that reach it cosigned after a time. */
