@@ -130,14 +130,26 @@ static void write_head(struct json_writer *writer, const struct log_head *head)
 	json_end_object(writer);
 }
 
+/* Writes the name of a log: if no known key signed it, as a quotation of any text. */
+static const char *name_log(const struct log_head *head, char name[NOTE_NAME_MAX + 3])
+{
+	const char *quote = head->is_signed ? "" : "\"";
+	snprintf(name, NOTE_NAME_MAX + 3, "%s%s%s", quote, head->checkpoint.origin, quote);
+	for (char *at = name; *at && !head->is_signed; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+	return name;
+}
+
 /* Prints what is not established about a checkpoint. */
 static void print_unestablished(const struct log_access *access, const struct log_head *head)
 {
+	char name[NOTE_NAME_MAX + 3];
 	if (!access->has_policy)
 		printf("not established: no key is given, so the signature was not checked (--key)\n");
 	else if (!head->is_signed)
 		printf("not established: the checkpoint is not signed by the given key of %s\n",
-		       head->checkpoint.origin);
+		       name_log(head, name));
 	else if (!head->has_quorum)
 		printf("not established: too few witnesses cosigned; missing: %s\n", head->missing);
 }
@@ -192,7 +204,8 @@ static void print_audit_finding(const struct audit_finding *finding)
 static void print_audit(const struct log_access *access, const struct audit_result *found)
 {
 	const struct log_head *head = &found->head;
-	printf("log            %s\n", head->checkpoint.origin);
+	char name[NOTE_NAME_MAX + 3];
+	printf("log            %s\n", name_log(head, name));
 	printf("entries        %" PRIu64 ", which lead to the root of the checkpoint\n",
 	       head->checkpoint.size);
 	printf("tiles          %" PRIu64 ", as the entries make them\n", found->tiles);
@@ -350,6 +363,7 @@ static void print_watch_json(const struct watching *watching, const struct watch
 	buf_init(&text, (size_t)1 << 20);
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
+	json_integer(&writer, "begun_later", (int64_t)found->begun_later);
 	write_head(&writer, &found->head);
 	json_boolean(&writer, "complete", found->is_complete);
 	json_integer(&writer, "covered", (int64_t)found->covered);
@@ -361,6 +375,8 @@ static void print_watch_json(const struct watching *watching, const struct watch
 	json_end_array(&writer);
 	json_boolean(&writer, "first", found->is_first);
 	json_integer(&writer, "new_entries", (int64_t)found->new_entries);
+	json_integer(&writer, "other_log", (int64_t)found->other_log);
+	json_integer(&writer, "overdue", (int64_t)found->overdue);
 	json_integer(&writer, "own_entries", (int64_t)found->own_entries);
 	json_text(&writer, "proof", found->proofs.size > 0 ? watching->proof : NULL);
 	json_integer(&writer, "receipts", (int64_t)found->receipts);
@@ -370,12 +386,40 @@ static void print_watch_json(const struct watching *watching, const struct watch
 	print_document(&text);
 }
 
+/* Prints what of the receipts and chains is not established. */
+static void print_unjudged(const struct watch_result *found)
+{
+	if (found->false_receipts > 0)
+		printf("not established: %" PRIu64 " receipts have a false signature and promise nothing\n",
+		       found->false_receipts);
+	if (found->overdue > 0)
+		printf("not established: %" PRIu64
+		       " events should be in the log by now, and no quorum of witnesses shows that its "
+		       "checkpoint is later (--witness, --quorum)\n",
+		       found->overdue);
+	if (found->other_log > 0)
+		printf("not established: %" PRIu64
+		       " events should be in another log by now, which their receipts name\n",
+		       found->other_log);
+	if (found->begun_later > 0)
+		printf("not established: the log has no events of channel %s before %" PRId64
+		       ", which is right only if they are older than the log; so have %" PRIu64
+		       " channels more\n",
+		       found->begun_channel, found->begun_sequence, found->begun_later - 1);
+}
+
+static bool is_judged(const struct watch_result *found)
+{
+	return found->false_receipts + found->overdue + found->other_log + found->begun_later == 0;
+}
+
 static void print_watch(const struct watching *watching, const struct watch_result *found)
 {
 	const struct log_head *head = &found->head;
+	char name[NOTE_NAME_MAX + 3];
 	printf("%s: %" PRIu64 " entries, %" PRIu64 " of them new, %" PRIu64
 	       " of %zu watched channels\n",
-	       head->checkpoint.origin, head->checkpoint.size, found->new_entries, found->own_entries,
+	       name_log(head, name), head->checkpoint.size, found->new_entries, found->own_entries,
 	       watching->owned.count);
 	if (found->is_complete)
 		printf("receipts: %" PRIu64 ", of which %" PRIu64 " are of logged segments and %" PRIu64
@@ -387,9 +431,7 @@ static void print_watch(const struct watching *watching, const struct watch_resu
 		printf("wrong: %" PRIu64 " findings more\n", found->finding_count - WATCH_FINDINGS_MAX);
 	if (found->proofs.size > 0)
 		printf("proof: %s\n", watching->proof);
-	if (found->false_receipts > 0)
-		printf("not established: %" PRIu64 " receipts have a false signature and promise nothing\n",
-		       found->false_receipts);
+	print_unjudged(found);
 	print_unestablished(&watching->access, head);
 	(void)fflush(stdout);
 }
@@ -427,7 +469,7 @@ static int watch_once(struct watching *watching, struct error *error, int *ret_r
 	int written = *ret_result ? OK : write_proofs(watching, found, error);
 	if (*ret_result || written) /* what was found is said all the same */
 		buf_clear(&found->proofs);
-	int exit_code = is_established(access, &found->head) && found->false_receipts == 0 ? 0 : 2;
+	int exit_code = is_established(access, &found->head) && is_judged(found) ? 0 : 2;
 	if (*ret_result || written)
 		exit_code = fail(access, error, *ret_result ? *ret_result : written);
 	if (!*ret_result && access->line->json)

@@ -492,6 +492,43 @@ static int prove_promise(struct watch *watch, const struct owned_chain *chain,
 	return OK;
 }
 
+/* Judges a receipt of an event that no entry covers. A cache, or the log, may serve an old
+ * checkpoint: only witnesses show that it is later than the promise. */
+static int judge_uncovered(struct watch *watch, const struct owned_chain *chain,
+                           const struct owned_receipt *receipt, struct error *error)
+{
+	struct watch_result *result = watch->result;
+	if (receipt->seal_by_us == TIME_NONE ||
+	    receipt->seal_by_us + WATCH_GRACE_US >= watch->begun_us) {
+		result->waiting++;
+		return OK;
+	}
+	if (receipt->is_of_other_log) {
+		result->other_log++;
+		return OK;
+	}
+	if (log_head_is_witnessed_after(&result->head, watch->options->policy,
+	                                receipt->seal_by_us + WATCH_GRACE_US))
+		return prove_promise(watch, chain, receipt, error);
+	result->overdue++;
+	return OK;
+}
+
+/* Notes that the log has no first events of a chain, unless an earlier run did. */
+static void note_begin(struct watch *watch, const struct owned_chain *chain,
+                       const struct chain_span *span)
+{
+	struct watch_result *result = watch->result;
+	const struct watched_chain *known = watch_state_find(&watch->before, &chain->tag);
+	if (span->entries == 0 || span->first <= 1 ||
+	    (known && known->span.entries > 0 && known->span.first == span->first))
+		return;
+	if (result->begun_later++ == 0) {
+		memcpy(result->begun_channel, chain->channel_id, sizeof result->begun_channel);
+		result->begun_sequence = span->first;
+	}
+}
+
 static int check_receipts(struct watch *watch, struct error *error)
 {
 	struct watch_result *result = watch->result;
@@ -499,18 +536,16 @@ static int check_receipts(struct watch *watch, struct error *error)
 		const struct owned_chain *chain = &watch->owned->chains[i];
 		const struct chain_span *span = &watch->after.chains[i].span;
 		result->own_entries += span->entries;
+		note_begin(watch, chain, span);
 		for (size_t n = 0; n < chain->receipt_count; n++) {
 			const struct owned_receipt *receipt = &chain->receipts[n];
 			bool is_covered = span->entries > 0 && receipt->sequence >= span->first &&
 			                  receipt->sequence <= span->last;
-			bool is_overdue = !is_covered && receipt->seal_by_us != TIME_NONE &&
-			                  receipt->seal_by_us + WATCH_GRACE_US < watch->begun_us;
-			int failed = is_overdue ? prove_promise(watch, chain, receipt, error) : OK;
+			int failed = is_covered ? OK : judge_uncovered(watch, chain, receipt, error);
 			if (failed)
 				return failed;
 			result->receipts++;
 			result->covered += is_covered;
-			result->waiting += !is_covered && !is_overdue;
 		}
 		watch->after.chains[i].compared = watch_receipts_digest(chain, span->last);
 	}
@@ -528,6 +563,7 @@ static int add_receipt(void *context, struct slice text, struct error *error)
 static int read_receipts(struct watch *watch, struct error *error)
 {
 	owned_clear_receipts(watch->owned);
+	watch->owned->origin = watch->result->head.checkpoint.origin;
 	int result = watch->options->read_receipts(watch->options->receipts_context, add_receipt,
 	                                           watch->owned, error);
 	owned_sort_receipts(watch->owned);

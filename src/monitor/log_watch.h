@@ -52,6 +52,13 @@ struct watch_result {
 	uint64_t receipts, covered;
 	uint64_t test_receipts, false_receipts; /* owned_chains.h */
 	uint64_t waiting; /* not covered, and nothing that was promised is overdue */
+	/* Not covered, and overdue: but no quorum of witnesses shows that the checkpoint is later, or
+	 * another log was promised to have the event. */
+	uint64_t overdue, other_log;
+	/* Chains that this run found without their first events, and what of the first one. */
+	uint64_t begun_later;
+	char begun_channel[TLOG_CHAIN_NAME_MAX + 1];
+	int64_t begun_sequence;
 	uint64_t finding_count;
 	struct watch_finding findings[WATCH_FINDINGS_MAX];
 	struct buf proofs; /* documents, one in each line; the caller frees it */

@@ -98,6 +98,8 @@ int owned_add_receipt(struct owned_chains *owned, struct slice text, struct erro
 		return result;
 	struct owned_chain *chain = find_channel(owned, receipt.event.channel_id);
 	assert(chain);
+	kept.is_of_other_log =
+		is_valid && owned->origin && strcmp(receipt.signature->origin, owned->origin) != 0;
 	if (owned->receipt_count == OWNED_RECEIPTS_MAX)
 		return error_cause(error, ERR_TOO_LARGE, "there are more than %zu receipts",
 		                   OWNED_RECEIPTS_MAX);
@@ -117,6 +119,8 @@ static int compare_receipts(const void *a, const void *b)
 	int order = memcmp(x->chain_hash.bytes, y->chain_hash.bytes, SHA256_SIZE);
 	if (order != 0)
 		return order;
+	if (x->is_of_other_log != y->is_of_other_log)
+		return x->is_of_other_log ? 1 : -1;
 	/* The earliest promise first, and no promise last: TIME_NONE is the lowest number. */
 	uint64_t p = (uint64_t)x->seal_by_us - 1, q = (uint64_t)y->seal_by_us - 1;
 	return p < q ? -1 : p > q;

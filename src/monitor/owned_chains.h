@@ -11,7 +11,8 @@
 struct owned_receipt {
 	int64_t sequence;
 	struct sha256 chain_hash;
-	int64_t seal_by_us; /* promised, and signed; TIME_NONE: the receipt promises nothing */
+	int64_t seal_by_us;   /* promised, and signed; TIME_NONE: the receipt promises nothing */
+	bool is_of_other_log; /* that was promised for another log than owned_chains.origin */
 };
 
 struct owned_chain {
@@ -25,8 +26,9 @@ struct owned_chains {
 	struct owned_chain chains[OWNED_CHAINS_MAX];
 	size_t count;
 	size_t receipt_count;
-	uint64_t test_receipts;  /* ignored: the log has live chains only */
-	uint64_t false_receipts; /* with a signature that does not verify: they promise nothing */
+	const char *origin;        /* of the log that is watched; NULL: any */
+	uint64_t test_receipts;    /* ignored: the log has live chains only */
+	uint64_t false_receipts;   /* with a signature that does not verify: they promise nothing */
 };
 
 /* Adds the live chain of a channel, unless it is there. ERR_INVALID_EVIDENCE with the cause. */

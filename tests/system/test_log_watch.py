@@ -15,6 +15,7 @@ from watcher import CHANNEL, RECEIPT_KEY, TAG, Watcher, receipt
 pytestmark = pytest.mark.sqlite
 
 PAST = "2026-01-02T03:14:05.000000Z"
+LATEST = 1_767_323_705  # a minute after it, in seconds since 1970
 
 
 @pytest.fixture
@@ -113,6 +114,44 @@ def test_files_that_have_no_usable_receipts(owner, text, what):
     assert what in owner.refused(2)
 
 
+def test_receipts_that_name_another_log(owner):
+    """As after a change of log.origin: an entry in this log keeps the promise, and its lack does not break it here."""
+    witness = tlog.Key("witness.example/one", tlog.COSIGNATURE)
+    owner.words += [f"--witness={witness.vkey}"]
+    owner.log.write(cosigners=[witness], time=int(time.time()))
+    owner.keep(*(receipts.sign(receipt(n), RECEIPT_KEY, "log.example/old", PAST) for n in (4, 6)))
+    found = owner.watch(code=2)
+    assert (found["other_log"], found["overdue"], found["waiting"], found["covered"]) == (1, 0, 0, 4)
+    owner.keep(receipts.sign(receipt(6), RECEIPT_KEY, ORIGIN, PAST.replace("03:14", "03:24")))
+    owner.convict("promise_broken")
+
+
+def test_a_chain_without_its_first_events(owner, log):
+    """Right if it is older than the log, which nothing shows: so it is said once."""
+    tag = digest("older")
+    log.add(tag, 5, 7)
+    log.write()
+    owner.words += [f"--tag=ch_older={tag}"]
+    text = run("log", "watch", "--once", f"--url={log.url}", f"--key={log.vkey}", f"--state={owner.state}x", *owner.words)
+    assert text.returncode == 2 and "no events of channel ch_older before 5" in text.stdout
+    assert owner.watch(code=2)["begun_later"] == 1
+    assert owner.watch()["begun_later"] == 0
+    owner.keep({**receipt(8, channel_id="ch_older")})
+    assert owner.watch()["waiting"] == 1
+    log.add(tag, 8, 8, receipt(8)["chain_hash"])
+    log.write()
+    assert owner.watch()["finding_count"] == 0
+
+
+def test_the_name_of_an_unknown_log_is_a_quotation(owner, log):
+    words = ["log", "audit", f"--dir={log.directory}"]
+    assert f'log            "{ORIGIN}"\n' in run(*words).stdout
+    assert f"log            {ORIGIN}\n" in run(*words, f"--key={log.vkey}").stdout
+    note = (log.directory / "checkpoint").read_text()
+    (log.directory / "checkpoint").write_text(note.replace(ORIGIN + "\n", "log \u202etxt\n", 1))
+    assert 'log            "log ???txt"\n' in run(*words).stdout
+
+
 def test_a_state_of_another_log(owner, tmp_path):
     other = StaticLog(tmp_path / "other", "log.example/other")
     other.fill(3)
@@ -137,8 +176,12 @@ def test_wrong_usage(words):
 
 def test_a_log_without_a_quorum(owner):
     witness = tlog.Key("witness.example/one", tlog.COSIGNATURE)
-    found = owner.watch(f"--witness={witness.vkey}", code=2)
-    assert found["checkpoint"]["missing_witnesses"] == "witness.example/one" and found["complete"]
+    for at in ((), (253402300799,), (int(time.time()) + 400,)):
+        owner.log.write(cosigners=[witness] if at else (), time=at[0] if at else 0)
+        found = owner.watch(f"--witness={witness.vkey}", code=2)
+        assert found["checkpoint"]["missing_witnesses"] == "witness.example/one" and found["complete"]
+    owner.log.write(cosigners=[witness], time=int(time.time()) + 200)
+    assert owner.watch(f"--witness={witness.vkey}")["checkpoint"]["quorum"], "clocks may differ by five minutes"
 
 
 # ---- logs that contradict themselves ----
@@ -370,6 +413,15 @@ def test_a_promise_that_is_broken(owner):
     owner.keep(receipt(5, seal_by=future), receipt(3, seal_by=PAST))
     assert owner.watch()["waiting"] == 1
     owner.keep(receipt(6, seal_by=PAST))
+    # An old checkpoint, as caches serve it, breaks no promise: neither without witnesses nor before the promise.
+    assert owner.watch(code=2)["overdue"] == 1
+    owner.words += [f"--witness={witness.vkey}"]
+    for moment, overdue in ((LATEST, 1), (LATEST - 100, 1), (LATEST + 1, 0)):
+        owner.log.write(cosigners=[witness], time=moment)
+        found = owner.watch(code=2 if overdue else 1)
+        assert (found["overdue"], found["waiting"], found["finding_count"]) == (overdue, 1, 1 - overdue)
+    for file in owner.directory.glob("state.json.proof*"):
+        file.unlink()
     found, proof = owner.convict("promise_broken")
     assert found["waiting"] == 1 and json.loads(proof["receipt"])["sequence"] == 6
     words = [f"--url={owner.log.url}", f"--witness={witness.vkey}", f"--receipt-key={receipts.text_of(RECEIPT_KEY)}"]
@@ -400,6 +452,9 @@ def test_documents_that_are_no_proofs(owner, text):
 
 
 def test_many_findings_have_one_document_each(owner):
+    witness = tlog.Key("witness.example/one", tlog.COSIGNATURE)
+    owner.words += [f"--witness={witness.vkey}"]
+    owner.log.write(cosigners=[witness], time=int(time.time()))
     owner.keep(*(receipt(n, seal_by=PAST) for n in range(10, 210)))
     found = owner.watch(code=1)
     assert found["finding_count"] == 200 and len(found["findings"]) == 100
