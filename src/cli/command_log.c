@@ -133,11 +133,12 @@ static void write_head(struct json_writer *writer, const struct log_head *head)
 /* Writes the name of a log: if no known key signed it, as a quotation of any text. */
 static const char *name_log(const struct log_head *head, char name[NOTE_NAME_MAX + 3])
 {
-	const char *quote = head->is_signed ? "" : "\"";
-	snprintf(name, NOTE_NAME_MAX + 3, "%s%s%s", quote, head->checkpoint.origin, quote);
-	for (char *at = name; *at && !head->is_signed; at++)
-		if (*at < ' ' || *at > '~')
-			*at = '?';
+	if (head->is_signed)
+		return strcpy(name, head->checkpoint.origin);
+	size_t size = (size_t)snprintf(name, NOTE_NAME_MAX + 3, "\"%s\"", head->checkpoint.origin);
+	for (size_t i = 1; i < size - 1; i++)
+		if (name[i] < ' ' || name[i] > '~' || name[i] == '"')
+			name[i] = '?';
 	return name;
 }
 

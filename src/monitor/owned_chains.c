@@ -6,6 +6,7 @@
 
 #include "archive/archive_lines.h"
 
+#define ID_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 #define RECEIPT_MEMORY_MAX ((size_t)8 << 20)
 
 static struct owned_chain *find_channel(struct owned_chains *owned, const char *channel_id)
@@ -29,9 +30,12 @@ struct owned_chain *owned_find(struct owned_chains *owned, const struct sha256 *
 int owned_add_channel(struct owned_chains *owned, const char *channel_id, struct error *error)
 {
 	struct owned_chain chain = {0};
-	if (!*channel_id || !tlog_tag(channel_id, mode_text(MODE_LIVE), &chain.tag))
-		return error_cause(error, ERR_INVALID_EVIDENCE, "'%.60s' is not the id of a channel",
-		                   channel_id);
+	/* Receipts have the text from the service, and findings print it. */
+	if (!*channel_id || strspn(channel_id, ID_CHARACTERS) < strlen(channel_id) ||
+	    !tlog_tag(channel_id, mode_text(MODE_LIVE), &chain.tag))
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the id of a channel must have 1 to %d letters, digits, _ and -",
+		                   TLOG_CHAIN_NAME_MAX);
 	if (owned_find(owned, &chain.tag))
 		return OK;
 	if (owned->count == OWNED_CHAINS_MAX)

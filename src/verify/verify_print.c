@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "tlog/note.h"
 #include "verify/verify_check.h"
 
 #define TEXT_MAX ((size_t)64 << 20)
@@ -449,14 +450,18 @@ static void show_logs(const struct verify_result *result, bool spanish, FILE *ou
 {
 	char time[TIME_TEXT_SIZE];
 	for (const struct verify_log *at = result->logs; at; at = at->next) {
-		/* Anybody can give a log that name, so it is a quotation. */
+		/* Anybody can give a log any name, so it is a quotation. */
 		const char *quote = at->is_signed ? "" : "\"";
+		char origin[NOTE_NAME_MAX + 1];
+		snprintf(origin, sizeof origin, "%s", at->origin);
+		for (char *c = origin; *c && !at->is_signed; c++)
+			*c = *c == '"' ? '?' : *c;
 		fprintf(out,
 		        spanish ? "%s: %" PRIu64 " de %" PRIu64
 		                  " segmentos están en el registro %s%s%s, de %" PRIu64 " entradas%s\n"
 		                : "%s: %" PRIu64 " of %" PRIu64
 		                  " segments are in the log %s%s%s of %" PRIu64 " entries%s\n",
-		        at->path, at->logged, at->segments, quote, at->origin, quote, at->entries,
+		        at->path, at->logged, at->segments, quote, origin, quote, at->entries,
 		        at->is_signed ? ""
 		        : spanish     ? ", que se llama así: su firma no se ha comprobado (--log-key)"
 		                      : ", by its own account: its signature was not checked (--log-key)");

@@ -92,7 +92,7 @@ def test_without_a_channel(owner):
     owner.receipts.write_text(json.dumps(receipt(1, mode="test")) + "\n")
     assert "no channel is named" in owner.refused(2)
     assert owner.watch(f"--channel={CHANNEL}")["own_entries"] == 2
-    assert "not the id" in owner.refused(2, f"--channel={'x' * 40}")
+    assert "id of a channel" in owner.refused(2, f"--channel={'x' * 40}")
 
 
 def test_receipts_of_test_chains_are_ignored(owner):
@@ -108,7 +108,7 @@ def test_rotated_receipts(owner):
 
 
 @pytest.mark.parametrize("text, what", (
-    ("nonsense\n", "not JSON"), ("{}\n", "not a response"), (json.dumps(receipt(1, channel_id="x" * 40)) + "\n", "not the id")))
+    ("nonsense\n", "not JSON"), ("{}\n", "not a response"), (json.dumps(receipt(1, channel_id="x" * 40)) + "\n", "id of a channel")))
 def test_files_that_have_no_usable_receipts(owner, text, what):
     owner.receipts.write_text(text)
     assert what in owner.refused(2)
@@ -148,8 +148,8 @@ def test_the_name_of_an_unknown_log_is_a_quotation(owner, log):
     assert f'log            "{ORIGIN}"\n' in run(*words).stdout
     assert f"log            {ORIGIN}\n" in run(*words, f"--key={log.vkey}").stdout
     note = (log.directory / "checkpoint").read_text()
-    (log.directory / "checkpoint").write_text(note.replace(ORIGIN + "\n", "log \u202etxt\n", 1))
-    assert 'log            "log ???txt"\n' in run(*words).stdout
+    (log.directory / "checkpoint").write_text(note.replace(ORIGIN + "\n", 'log" \u202etxt\n', 1))
+    assert 'log            "log? ???txt"\n' in run(*words).stdout
 
 
 def test_a_state_of_another_log(owner, tmp_path):

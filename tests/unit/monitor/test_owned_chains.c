@@ -55,6 +55,7 @@ TEST_CASE(test_chains)
 	long_id[sizeof long_id - 1] = 0;
 	assert_int_equal(owned_add_channel(owned, long_id, NULL), ERR_INVALID_EVIDENCE);
 	assert_int_equal(owned_add_channel(owned, "", NULL), ERR_INVALID_EVIDENCE);
+	assert_int_equal(owned_add_channel(owned, "ch_\x1b[2J", NULL), ERR_INVALID_EVIDENCE);
 	assert_int_equal(owned_add_channel(owned, long_id + 1, NULL), OK);
 	const struct sha256 other = sha256_of("constancia-tag/1\nch_a\ntest", 26);
 	assert_null(owned_find(owned, &other));
