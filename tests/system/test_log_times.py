@@ -1,5 +1,5 @@
-"""When witnesses cosigned what an archive has, and what `constancia verify` says of it: archives with a log as an operator
-could forge it who wants to hide that segments were witnessed late."""
+"""When witnesses cosigned what an archive has, and what `constancia verify` says of it: archives with a log as an
+operator could forge it who wants to hide that segments were witnessed late."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ WITNESSES = {name: forge.log_key(f"{name}.example", tlog.COSIGNATURE) for name i
 LOG = forge.log_key(forge.ORIGIN)
 # Three segments; the tree has 4, 8, 12 and at the end 15 entries.
 EVENTS = {"events": [[60 * number, f"event {number}"] for number in range(3)],
-          "rounds": [{"at": 60 * number + 10, "by": ["one"], "covers": [number + 1, number + 1]} for number in range(3)]}
+          "rounds": [{"at": 60 * number + 10, "by": ["one"], "covers": [number + 1] * 2} for number in range(3)]}
 
 
 def seconds(after):
@@ -35,8 +35,9 @@ def verified(tmp_path, monkeypatch):
         were made, or as a text after 1970."""
         def note_of(_given, size, root, _number=0):
             text = tlog.checkpoint_text(forge.ORIGIN, size, root)
-            lines = [LOG.sign(text), *(WITNESSES[name].cosign(text, int(time) if isinstance(time, str) else seconds(time))
-                                       for name, time in cosigned.get(size, {}).items())]
+            times = {name: int(time) if isinstance(time, str) else seconds(time)
+                     for name, time in cosigned.get(size, {}).items()}
+            lines = [LOG.sign(text), *(WITNESSES[name].cosign(text, time) for name, time in times.items())]
             return f"{text}\n{''.join(lines)}" + (WITNESSES["one"].line(b"\0" * 72) if size in false else "")
 
         monkeypatch.setattr(forge, "note_of", note_of)
@@ -107,7 +108,8 @@ def test_times_that_cannot_be_right_do_not_count(verified, time):
     assert not verified(true, "--quorum=2")
 
 
-@pytest.mark.parametrize("time, possible", ((-299, True), (-301, False), (LATE + 61 + 300, True), (LATE + 61 + 301, False)))
+@pytest.mark.parametrize("time, possible", (
+    (-299, True), (-301, False), (LATE + 61 + 300, True), (LATE + 61 + 301, False)))
 def test_clocks_of_witnesses_may_differ(verified, time, possible):
     """By five minutes: from the reception of the last event, and from the signature of the archive."""
     at = 120 + time if time < 0 else time
@@ -126,7 +128,8 @@ def test_signatures_that_decide_nothing_are_not_verified(verified):
 @pytest.mark.parametrize("name", ("report-en.pdf", "test.zip", "live.zip"))
 def test_a_policy_that_nothing_can_satisfy_is_not_passed_over(tmp_path, name):
     base = ROOT / "tests/corpus/evidence/base"
-    words = ["verify", base / name, "--trust", base / "roots.pem", "--json", f"--at={forge.moment(86400):%Y-%m-%dT%H:%M:%SZ}"]
+    words = ["verify", base / name, "--trust", base / "roots.pem", "--json",
+             f"--at={forge.moment(86400):%Y-%m-%dT%H:%M:%SZ}"]
     before = run(*words)
     done = run(*words, f"--log-key={LOG.vkey}")
     assert before.returncode == 0 and done.returncode == 2, before.stdout + done.stdout

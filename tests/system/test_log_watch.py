@@ -132,7 +132,8 @@ def test_a_chain_without_its_first_events(owner, log):
     log.add(tag, 5, 7)
     log.write()
     owner.words += [f"--tag=ch_older={tag}"]
-    text = run("log", "watch", "--once", f"--url={log.url}", f"--key={log.vkey}", f"--state={owner.state}x", *owner.words)
+    text = run("log", "watch", "--once", f"--url={log.url}", f"--key={log.vkey}", f"--state={owner.state}x",
+               *owner.words)
     assert text.returncode == 2 and "no events of channel ch_older before 5" in text.stdout
     assert owner.watch(code=2)["begun_later"] == 1
     assert owner.watch()["begun_later"] == 0

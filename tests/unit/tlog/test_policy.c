@@ -111,9 +111,7 @@ TEST_CASE(test_time_of_a_quorum)
 		for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
 			assert_int_equal(policy_time(&policy, orders[i]), expected[quorum]);
 		const int64_t two[] = {7, TIME_NONE, 6}, none[] = {TIME_NONE, TIME_NONE, TIME_NONE};
-		assert_int_equal(policy_time(&policy, two), quorum < 2    ? 6
-		                                            : quorum == 2 ? 7
-		                                                          : TIME_NONE);
+		assert_int_equal(policy_time(&policy, two), quorum < 2 ? 6 : quorum == 2 ? 7 : TIME_NONE);
 		assert_int_equal(policy_time(&policy, none), TIME_NONE);
 	}
 }
