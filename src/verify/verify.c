@@ -513,6 +513,8 @@ static int check_all(struct run *run)
 	}
 	verify_sums_end(run);
 	if (!result)
+		result = verify_signers_collect(run);
+	if (!result)
 		result = verify_existence_plan(run);
 	if (!result)
 		result = verify_bridges_load(run);
@@ -664,6 +666,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	verify_bridges_free(&run);
 	verify_receipts_free(&run);
 	verify_signers_free(&run);
+	verify_receipt_keys_free(&run);
 	free(run.others);
 	free(run.inputs);
 	arena_free(&run.arena);

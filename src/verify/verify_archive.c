@@ -293,14 +293,29 @@ static int check_signature(struct archive_check *check)
 	return result;
 }
 
+/* Whoever leaves the list out leaves out what certifies the keys of the log and of receipts. */
+static void warn_without_list(struct archive_check *check)
+{
+	char path[ZIP_NAME_MAX + 1];
+	archive_stream_path(STREAM_CHECKPOINTS, 1, path);
+	if (check->manifest.facts.mode == MODE_LIVE &&
+	    (zip_find(check->zip, path) || verify_receipts_any_signed(check->run)))
+		verify_add(check->run, VERIFY_WARNING, check->input->path, ARCHIVE_SIGNERS_NAME,
+		           FINDING_SIGNERS_ABSENT);
+}
+
 /* Checks the service's list of its signers, if the archive contains one. */
 static int check_signer_list(struct archive_check *check)
 {
 	struct error error = {0};
 	BUF_AUTO struct buf cms;
 	const struct zip_entry *entry = zip_find(check->zip, ARCHIVE_SIGNERS_NAME);
-	if (!entry || check->manifest.version < ARCHIVE_VERSION_OF_SIGNERS)
+	if (check->manifest.version < ARCHIVE_VERSION_OF_SIGNERS)
 		return 0;
+	if (!entry) {
+		warn_without_list(check);
+		return 0;
+	}
 	buf_init(&cms, CMS_LT_SIZE_MAX);
 	int result = zip_entry_load(check->zip, entry, CMS_LT_SIZE_MAX - 1, &cms, &error);
 	if (!result)

@@ -43,19 +43,19 @@ struct input {
 	int64_t covered_since_us; /* the earliest time that a valid record proves; TIME_NONE: none */
 	/* The valid signature of a report or an archive. */
 	bool is_signed;
-	struct sha256 signer; /* SHA-256 of the signing certificate */
-	int64_t signed_at_us; /* time of the signature's timestamp; TIME_NONE: it has none */
+	struct sha256 signer;       /* SHA-256 of the signing certificate */
+	const char *signer_subject; /* its subject (RFC 2253) */
+	int64_t signed_at_us;       /* time of the signature's timestamp; TIME_NONE: it has none */
 	int64_t
 		issued_us; /* time of its timestamp, or the time stated by the signer; TIME_NONE: unknown */
 	int64_t until_us; /* expiry of the certificate that proves it longest */
 	/* Set for an archive. */
 	struct archive_manifest manifest; /* without its lists */
-	/* The keys of the log and of receipts that its signer certifies, by the list of signers in it.
-	 */
+	/* The keys of the log that its signer certifies, by the list of signers in it. */
 	struct {
 		const struct signer_list_key *items;
 		size_t count;
-	} keys[SIGNER_LIST_KINDS];
+	} log_keys;
 	/* The events whose chain hashes the archive claims to contain. Set only if there are other
 	 * archives. */
 	bool outlined;
@@ -81,6 +81,7 @@ struct run {
 	size_t receipt_count;
 	struct arena receipt_arena;
 	struct signer_lists *signer_lists; /* NULL: none were given; verify_signers.c */
+	struct receipt_keys *receipt_keys; /* NULL: no list names any; verify_receipt_keys.c */
 	int64_t next_progress_us;
 	uint64_t progress_done, progress_total; /* as last reported */
 	struct input **others; /* of no known kind, sorted by digest; verify_existence.c */
@@ -169,15 +170,27 @@ void verify_signers_free(struct run *run);
 void verify_signers_judge(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts);
 /* Checks the list that an archive contains, after verify_note_signature of that archive: the list
- * itself, and against the archive's signature. Keeps the keys of receipts that it certifies.
- * Returns an error if the list itself is invalid. */
+ * itself, and against the archive's signature. Keeps the keys of the log that it certifies. Returns
+ * an error if the list itself is invalid. */
 int verify_signers_check_embedded(struct run *run, struct input *archive, struct slice cms,
                                   struct error *error) MUST_CHECK;
-/* Returns whether a list certifies a key of receipts (base64) for an event received then, and is of
- * the archive's service: the trusted list in the archive, or the newest one that was given, if it
- * names the archive's signer. */
-bool verify_signers_certify_receipt(const struct run *run, const struct input *archive,
-                                    const char *key, int64_t received_us);
+/* Returns whether the caller requires signatures by that certificate (--signer). */
+bool verify_is_signer_required(const struct run *run, const struct sha256 *sha256);
+/* Reads the lists in all archives, before the archives are checked, for the keys of receipts that
+ * they certify. Does nothing without receipts. Returns 0 or ERR_NO_MEMORY. */
+int verify_signers_collect(struct run *run) MUST_CHECK;
+
+/* ---- keys of receipts (verify_receipt_keys.c) ---- */
+
+/* Keeps what a trusted list says about keys of receipts. `digest` is that of the signed list. */
+int verify_receipt_keys_add(struct run *run, const char *path, const struct sha256 *digest,
+                            const struct signer_list *list, const struct cms_facts *facts)
+	MUST_CHECK;
+void verify_receipt_keys_free(struct run *run);
+/* Returns whether a kept list of the service that uses the certificate `signer` certifies a key of
+ * receipts (base64) for an event received then. */
+bool verify_receipt_key_is_certified(const struct run *run, const struct sha256 *signer,
+                                     const char *subject, const char *key, int64_t received_us);
 
 /* ---- who is qualified (verify_qualified.c) ---- */
 
@@ -321,6 +334,8 @@ void verify_receipt_segment(struct run *run, const struct input *archive, int64_
  * events. */
 void verify_receipt_end(struct run *run, const struct input *archive, int64_t last,
                         int64_t gen_time_us);
+/* Returns whether a given receipt has a valid signature, by whatever key. */
+bool verify_receipts_any_signed(const struct run *run);
 /* Records, after all archives, the receipts for which no event was found, and broken promises. */
 void verify_receipts_conclude(struct run *run);
 

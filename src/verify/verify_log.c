@@ -296,13 +296,13 @@ static int read_certified(struct chain *chain)
 {
 	const struct input *archive = chain->facts->input;
 	struct log_check *log = chain->log;
-	size_t count = archive->keys[SIGNER_LIST_LOG].count;
+	size_t count = archive->log_keys.count;
 	struct error ignored = {0};
 	log->certified = calloc(count + 1, sizeof *log->certified);
 	if (!log->certified)
 		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < count; i++)
-		if (note_key_parse(slice_of(archive->keys[SIGNER_LIST_LOG].items[i].key),
+		if (note_key_parse(slice_of(archive->log_keys.items[i].key),
 		                   &log->certified[log->certified_count], &ignored) == OK)
 			log->certified_count++;
 	return 0;

@@ -133,6 +133,14 @@ int verify_receipts_load(struct run *run)
 	return result;
 }
 
+bool verify_receipts_any_signed(const struct run *run)
+{
+	for (size_t i = 0; i < run->receipt_count; i++)
+		if (run->receipts[i].is_signed)
+			return true;
+	return false;
+}
+
 void verify_receipts_free(struct run *run)
 {
 	free(run->receipts);
@@ -175,8 +183,9 @@ static struct loaded_receipt *find(struct run *run, const char *channel_id, enum
 static bool is_certified(const struct run *run, const struct loaded_receipt *item,
                          const struct input *archive)
 {
-	return item->is_signed && verify_signers_certify_receipt(run, archive, item->key,
-	                                                         item->receipt.event.received_at_us);
+	return item->is_signed && archive->is_signed &&
+	       verify_receipt_key_is_certified(run, &archive->signer, archive->signer_subject,
+	                                       item->key, item->receipt.event.received_at_us);
 }
 
 /* Writes the names of the members that differ, separated by ", ". Returns whether a signed one
@@ -302,7 +311,8 @@ void verify_receipt_end(struct run *run, const struct input *archive, int64_t la
 		struct loaded_receipt *item = &run->receipts[i];
 		if (verify_compare_places(place_of(item), end) > 0)
 			return;
-		if (!is_certified(run, item, archive) || !breaks_promise(item, gen_time_us))
+		if (!item->is_signed || !breaks_promise(item, gen_time_us) ||
+		    !is_certified(run, item, archive))
 			continue;
 		item->passed_us = gen_time_us;
 		item->passed_path = archive->path;

@@ -19,6 +19,7 @@
 
 struct read_list {
 	const char *path;
+	struct sha256 digest; /* of the signed list */
 	struct signer_list list;
 	struct cms_facts facts;
 	bool is_left_out;
@@ -31,9 +32,9 @@ struct signer_lists {
 	const struct read_list *newest; /* the newest list in use; NULL: none */
 };
 
-static bool is_asked_for(const struct run *run, const struct sha256 *sha256)
+bool verify_is_signer_required(const struct run *run, const struct sha256 *sha256)
 {
-	for (size_t i = 0; i < run->options->signer_count; i++)
+	for (size_t i = 0; run->options && i < run->options->signer_count; i++)
 		if (sha256_equal(&run->options->signers[i], sha256))
 			return true;
 	return false;
@@ -74,7 +75,7 @@ static int read_list(struct run *run, struct arena *arena, struct slice cms,
                      struct read_list *ret_read, struct error *error)
 {
 	BUF_AUTO struct buf text;
-	struct read_list read = {.path = ret_read->path};
+	struct read_list read = {.path = ret_read->path, .digest = sha256_of(cms.data, cms.size)};
 	buf_init(&text, SIGNER_LIST_TEXT_MAX + 1);
 	int result = cms_verify_attached(cms, &run->roots, &read.facts, &text, error);
 	const char *copy = !result ? arena_copy(arena, text.data, text.size) : NULL;
@@ -111,7 +112,7 @@ static int load_one(struct run *run, struct read_list *read)
 		return OK;
 	}
 	const struct cms_facts *facts = &read->facts;
-	if (!facts->trusted && !is_asked_for(run, &facts->signer.sha256))
+	if (!facts->trusted && !verify_is_signer_required(run, &facts->signer.sha256))
 		leave_out(run, read, FINDING_SIGNERS_UNTRUSTED);
 	else if (!facts->timestamp.trusted)
 		leave_out(run, read, FINDING_SIGNERS_TIME_UNTRUSTED);
@@ -162,7 +163,8 @@ static bool is_of_one_service(const struct run *run, const struct certificate_fa
 {
 	return sha256_equal(&a->sha256, &b->sha256) ||
 	       trust_same_organization(a->subject, b->subject) ||
-	       (is_asked_for(run, &a->sha256) && is_asked_for(run, &b->sha256));
+	       (verify_is_signer_required(run, &a->sha256) &&
+	        verify_is_signer_required(run, &b->sha256));
 }
 
 /* Ignores lists of several services. Anyone with a certificate of the same authority can sign a
@@ -200,6 +202,13 @@ static int record_newest(struct run *run)
 	return OK;
 }
 
+static int keep_receipt_keys(struct run *run, const struct read_list *read)
+{
+	return run->receipt_count > 0
+	           ? verify_receipt_keys_add(run, read->path, &read->digest, &read->list, &read->facts)
+	           : OK;
+}
+
 int verify_signers_load(struct run *run)
 {
 	size_t count = run->options ? run->options->signer_list_count : 0;
@@ -231,6 +240,9 @@ int verify_signers_load(struct run *run)
 	for (size_t i = 0; i < lists->count; i++)
 		if (!lists->items[i].is_left_out)
 			lists->newest = &lists->items[i];
+	for (size_t i = 0; i < lists->count && !result; i++)
+		if (!lists->items[i].is_left_out || lists->items[i].is_contradicted)
+			result = keep_receipt_keys(run, &lists->items[i]);
 	return result ? result : record_newest(run);
 }
 
@@ -252,7 +264,8 @@ static bool applies_to(const struct run *run, const struct read_list *read,
                        const struct certificate_facts *signer)
 {
 	const struct certificate_facts *lister = &read->facts.signer;
-	return sha256_equal(&lister->sha256, &signer->sha256) || is_asked_for(run, &lister->sha256) ||
+	return sha256_equal(&lister->sha256, &signer->sha256) ||
+	       verify_is_signer_required(run, &lister->sha256) ||
 	       trust_same_organization(lister->subject, signer->subject);
 }
 
@@ -351,6 +364,12 @@ static void compare_with_given(struct run *run, const struct read_list *inside)
 		           FINDING_SIGNERS_DIFFER, given->path);
 }
 
+static bool is_trusted(const struct run *run, const struct cms_facts *facts)
+{
+	return facts->timestamp.trusted &&
+	       (facts->trusted || verify_is_signer_required(run, &facts->signer.sha256));
+}
+
 /* Returns whether the list is of a trusted service, and names the archive's signer. */
 static bool judge_inside(struct run *run, const struct input *archive,
                          const struct read_list *inside)
@@ -369,34 +388,31 @@ static bool judge_inside(struct run *run, const struct input *archive,
 		           FINDING_SIGNERS_ARCHIVE_ENDED);
 	if (dated && facts->timestamp.gen_time_us > archive->signed_at_us + VERIFY_CLOCK_TOLERANCE_US)
 		verify_add(run, VERIFY_WRONG, archive->path, ARCHIVE_SIGNERS_NAME, FINDING_SIGNERS_LATER);
-	bool is_trusted =
-		facts->timestamp.trusted &&
-		(facts->trusted || (run->options && is_asked_for(run, &facts->signer.sha256)));
-	if (is_trusted)
+	bool trusted = is_trusted(run, facts);
+	if (trusted)
 		compare_with_given(run, inside);
 	else if (run->roots.signers.data && run->roots.timestamps.data)
 		verify_add(run, VERIFY_WARNING, archive->path, ARCHIVE_SIGNERS_NAME,
 		           FINDING_SIGNERS_INSIDE_UNTRUSTED);
-	return is_trusted && item;
+	return trusted && item;
 }
 
-/* The signer of the archive vouches for the list in it, and so for these keys. A list of a stranger
- * vouches for nothing: it could name the keys of another service. */
-static int keep_keys(struct run *run, struct input *archive, const struct signer_list *list,
-                     enum signer_list_kind kind)
+/* The signer of the archive vouches for the list in it, and so for the keys of the log. A list of a
+ * stranger vouches for nothing: it could name the keys of another service. */
+static int keep_log_keys(struct run *run, struct input *archive, const struct signer_list *list)
 {
-	size_t count = list->keys[kind].count;
+	size_t count = list->keys[SIGNER_LIST_LOG].count;
 	struct signer_list_key *keys = arena_alloc(&run->arena, (count + 1) * sizeof *keys);
 	if (!keys)
 		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < count; i++) {
-		keys[i] = list->keys[kind].items[i];
+		keys[i] = list->keys[SIGNER_LIST_LOG].items[i];
 		keys[i].key = arena_text(&run->arena, keys[i].key);
 		if (!keys[i].key)
 			return ERR_NO_MEMORY;
 	}
-	archive->keys[kind].items = keys;
-	archive->keys[kind].count = count;
+	archive->log_keys.items = keys;
+	archive->log_keys.count = count;
 	return OK;
 }
 
@@ -409,32 +425,40 @@ int verify_signers_check_embedded(struct run *run, struct input *archive, struct
 	int result = read_list(run, &arena, cms, &inside, error);
 	if (result || !archive->is_signed)
 		return result;
-	if (!judge_inside(run, archive, &inside))
-		return OK;
-	result = keep_keys(run, archive, &inside.list, SIGNER_LIST_LOG);
-	return result || run->receipt_count == 0
-	           ? result
-	           : keep_keys(run, archive, &inside.list, SIGNER_LIST_RECEIPT);
+	return judge_inside(run, archive, &inside) ? keep_log_keys(run, archive, &inside.list) : OK;
 }
 
-static bool is_in_use(const struct signer_list_key *key, const char *text, int64_t received_us)
+/* ---- the keys of receipts ---- */
+
+/* The check of the archive reports what is wrong with its list. */
+static int collect_from(struct run *run, const struct input *archive)
 {
-	return strcmp(key->key, text) == 0 &&
-	       (key->used_until_us == TIME_NONE ||
-	        received_us <= key->used_until_us + SIGNER_LIST_TOLERANCE_US);
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf cms;
+	struct read_list inside = {.path = archive->path};
+	struct error ignored = {0};
+	struct zip_reader *zip;
+	arena_init(&arena, LIST_ARENA_MAX);
+	buf_init(&cms, CMS_LT_SIZE_MAX);
+	int result = verify_open_zip(archive, &zip, &ignored);
+	if (result)
+		return result == ERR_NO_MEMORY ? result : OK;
+	const struct zip_entry *entry = zip_find(zip, ARCHIVE_SIGNERS_NAME);
+	if (entry)
+		result = zip_entry_load(zip, entry, CMS_LT_SIZE_MAX - 1, &cms, &ignored);
+	zip_reader_free(zip);
+	if (entry && !result)
+		result = read_list(run, &arena, buf_slice(&cms), &inside, &ignored);
+	if (entry && !result && is_trusted(run, &inside.facts))
+		result = keep_receipt_keys(run, &inside);
+	return result == ERR_NO_MEMORY ? result : OK;
 }
 
-bool verify_signers_certify_receipt(const struct run *run, const struct input *archive,
-                                    const char *key, int64_t received_us)
+int verify_signers_collect(struct run *run)
 {
-	const struct read_list *given = run->signer_lists ? run->signer_lists->newest : NULL;
-	for (size_t i = 0; i < archive->keys[SIGNER_LIST_RECEIPT].count; i++)
-		if (is_in_use(&archive->keys[SIGNER_LIST_RECEIPT].items[i], key, received_us))
-			return true;
-	if (!given || !archive->is_signed || !signer_list_find(&given->list, &archive->signer))
-		return false;
-	for (size_t i = 0; i < given->list.keys[SIGNER_LIST_RECEIPT].count; i++)
-		if (is_in_use(&given->list.keys[SIGNER_LIST_RECEIPT].items[i], key, received_us))
-			return true;
-	return false;
+	int result = OK;
+	for (size_t i = 0; i < run->input_count && run->receipt_count > 0 && !result; i++)
+		if (run->inputs[i].kind == INPUT_ARCHIVE && !run->inputs[i].unread)
+			result = collect_from(run, &run->inputs[i]);
+	return result;
 }

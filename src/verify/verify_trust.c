@@ -47,14 +47,6 @@ static int note(struct run *run, struct verify_identities *list,
 	return 0;
 }
 
-static bool is_pinned(const struct verify_options *options, const struct certificate_facts *signer)
-{
-	for (size_t i = 0; options && i < options->signer_count; i++)
-		if (sha256_equal(&options->signers[i], &signer->sha256))
-			return true;
-	return false;
-}
-
 static void note_time(struct verify_identity *item, int64_t time_us)
 {
 	if (item->first_gen_time_us == TIME_NONE || time_us < item->first_gen_time_us)
@@ -92,10 +84,13 @@ void verify_note_not_revoked(struct run *run, const struct certificate_facts *au
 int verify_note_signature(struct run *run, struct input *input, const char *where,
                           const struct cms_facts *facts, const struct cms_paths *paths)
 {
-	bool pinned = is_pinned(run->options, &facts->signer);
+	bool pinned = verify_is_signer_required(run, &facts->signer.sha256);
 	run->signatures++;
 	input->is_signed = true;
 	input->signer = facts->signer.sha256;
+	input->signer_subject = arena_text(&run->arena, facts->signer.subject);
+	if (!input->signer_subject)
+		return ERR_NO_MEMORY;
 	input->signed_at_us = facts->has_timestamp ? facts->timestamp.gen_time_us : TIME_NONE;
 	run->result->signers_trusted &= facts->trusted || pinned;
 	if (run->options && run->options->signer_count > 0 && !pinned)

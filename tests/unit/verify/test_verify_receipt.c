@@ -67,7 +67,7 @@ static void take_receipts(const struct fixture_archive *from, struct buf *to)
 enum key { LISTED, ENDED, UNLISTED, KEYS };
 static EVP_PKEY *keys[KEYS];
 static char key_texts[KEYS][BASE64_SIZE(RECEIPT_KEY_SIZE) + 1];
-static struct buf signer_list;
+static struct buf signer_list; /* that all archives here contain if nothing else is said */
 
 static void make_keys(void)
 {
@@ -80,8 +80,8 @@ static void make_keys(void)
 	}
 }
 
-/* The list of signers that all archives here contain. */
-static void sign_list(void)
+/* Signs a list of signers with these keys of receipts. */
+static void sign_list(const struct signer_list_key *listed, size_t count, struct buf *ret)
 {
 	BUF_AUTO struct buf der = {.limit = SIGNER_LIST_CERTIFICATE_MAX};
 	BUF_AUTO struct buf text = {.limit = SIGNER_LIST_TEXT_MAX};
@@ -92,23 +92,27 @@ static void sign_list(void)
 	                                      .sha256 = sha256_of(der.data, der.size),
 	                                      .used_from_us = fixture.base_us,
 	                                      .used_until_us = TIME_NONE};
-	const struct signer_list_key listed[] = {
-		{key_texts[LISTED], fixture.base_us, TIME_NONE},
-		{key_texts[ENDED], fixture.base_us - US_PER_DAY, fixture.base_us - 3600 * US_PER_SECOND}};
 	const struct signer_list list = {.service_name = "Constancia",
 	                                 .service_prefix = "svc",
 	                                 .service_url = "https://example.test",
 	                                 .issued_at_us = now_us,
 	                                 .items = &item,
 	                                 .count = 1,
-	                                 .keys[SIGNER_LIST_RECEIPT] = {listed, 2}};
+	                                 .keys[SIGNER_LIST_RECEIPT] = {listed, count}};
 	signer_list_write(&list, &text);
 	struct cms_signer holder;
 	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &holder);
 	holder.purpose = SIGNER_LIST;
-	buf_init(&signer_list, CMS_LT_SIZE_MAX);
-	assert_int_equal(cms_create_attached(buf_slice(&text), now_us, &signing, &signer_list, NULL),
-	                 OK);
+	buf_init(ret, CMS_LT_SIZE_MAX);
+	assert_int_equal(cms_create_attached(buf_slice(&text), now_us, &signing, ret, NULL), OK);
+}
+
+static void sign_usual_list(void)
+{
+	const struct signer_list_key listed[] = {
+		{key_texts[LISTED], fixture.base_us, TIME_NONE},
+		{key_texts[ENDED], fixture.base_us - US_PER_DAY, fixture.base_us - 3600 * US_PER_SECOND}};
+	sign_list(listed, 2, &signer_list);
 	fixture.signer_list = buf_slice(&signer_list);
 }
 
@@ -118,7 +122,7 @@ static int set_up(void **state)
 	struct fixture_archive sixth;
 	fixture_open(&fixture);
 	make_keys();
-	sign_list();
+	sign_usual_list();
 	assert_int_equal(fixture_make(&fixture, "one", &plan, &archive), 0);
 	take_receipts(&archive, receipts);
 	before.first = before.last = 6;
@@ -553,6 +557,97 @@ TEST_CASE(broken_promises_are_found)
 	verify_signed(0, FIXTURE_CHANNEL, "chn_z", LISTED, broken_us, 2, &result);
 	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "no given archive contains event 7");
 	verify_result_free(&result);
+}
+
+/* ---- the lists that count ---- */
+
+static void make_fork(const char *name, struct slice list, struct fixture_archive *ret)
+{
+	struct fixture_plan forked = plan;
+	forked.fault = FAULT_FORK;
+	fixture.signer_list = list;
+	assert_int_equal(fixture_make(&fixture, name, &forked, ret), 0);
+	fixture.signer_list = buf_slice(&signer_list);
+}
+
+/* Verifies a receipt signed with the listed key. `other`, `list`: NULL: not given. */
+static void verify_fork(const struct fixture_archive *fork, const struct fixture_archive *other,
+                        const char *list, enum key key, int exit_code,
+                        struct verify_result *ret_result)
+{
+	BUF_AUTO struct buf made = {.limit = 8192};
+	char path[FIXTURE_PATH_SIZE];
+	const char *file = path, *evidence[] = {fork->path, other ? other->path : NULL};
+	struct verify_options options = {.receipts = &file,
+	                                 .receipt_count = 1,
+	                                 .signer_lists = &list,
+	                                 .signer_list_count = list ? 1 : 0};
+	sign(&receipts[0], key, KEPT, &made);
+	snprintf(path, sizeof path, "%s/receipts", fixture.directory);
+	fixture_write(path, buf_slice(&made));
+	assert_int_equal(
+		verify_paths(evidence, other ? 2 : 1, &fixture.roots, &options, ret_result, NULL), 0);
+	if (verify_exit_code(ret_result) != exit_code) {
+		verify_print(ret_result, false, stderr);
+		fail_msg("the exit code is not %d for %s", exit_code, fork->path);
+	}
+}
+
+/* The operator leaves the list out, takes the key off it, or has it end early. */
+TEST_CASE(an_archive_does_not_take_back_that_a_key_is_certified)
+{
+	BUF_AUTO struct buf without = {0};
+	BUF_AUTO struct buf early = {0};
+	char given[FIXTURE_PATH_SIZE];
+	struct verify_result result;
+	struct fixture_archive fork;
+	const struct signer_list_key ended = {key_texts[LISTED], fixture.base_us - US_PER_DAY,
+	                                      fixture.base_us - 3600 * US_PER_SECOND};
+	sign_list(NULL, 0, &without);
+	sign_list(&ended, 1, &early);
+	const struct slice lists[] = {{0}, buf_slice(&without), buf_slice(&early)};
+	snprintf(given, sizeof given, "%s/given.p7m", fixture.directory);
+	fixture_write(given, buf_slice(&signer_list));
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "fork-%zu", i);
+		make_fork(name, lists[i], &fork);
+		verify_fork(&fork, NULL, NULL, LISTED, 2, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "signers.p7m",
+		                               "the archive contains no list of signers"),
+		                 i == 0);
+		verify_result_free(&result);
+		verify_fork(&fork, NULL, given, LISTED, 1, &result);
+		fixture_expect_finding(&result, VERIFY_WRONG, "", "two histories: event 7");
+		verify_result_free(&result);
+		verify_fork(&fork, &archive, NULL, LISTED, 1, &result);
+		fixture_expect_finding(&result, VERIFY_WRONG, "", "two histories: event 7");
+		verify_result_free(&result);
+		verify_fork(&fork, NULL, given, UNLISTED, 2, &result);
+		verify_result_free(&result);
+		verify_fork(&fork, NULL, given, ENDED, 2, &result);
+		verify_result_free(&result);
+	}
+}
+
+/* The list of a stranger, whom no root names, certifies nothing. */
+TEST_CASE(a_list_that_is_not_trusted_certifies_no_key)
+{
+	struct trust_roots roots = fixture.roots;
+	char given[FIXTURE_PATH_SIZE];
+	struct verify_result result;
+	struct fixture_archive fork;
+	snprintf(given, sizeof given, "%s/given.p7m", fixture.directory);
+	fixture_write(given, buf_slice(&signer_list));
+	make_fork("fork-untrusted", (struct slice){0}, &fork);
+	fixture.roots.signers = (struct slice){0};
+	verify_fork(&fork, &archive, given, LISTED, 1, &result); /* two archives of two histories */
+	assert_false(fixture_finds(&result, VERIFY_WRONG, "", "signed two histories"));
+	verify_result_free(&result);
+	verify_fork(&fork, NULL, given, LISTED, 2, &result);
+	assert_int_equal(result.wrong, 0);
+	verify_result_free(&result);
+	fixture.roots = roots;
 }
 
 TEST_MAIN(set_up, tear_down)
