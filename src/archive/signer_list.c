@@ -7,7 +7,7 @@
 
 static const struct json_limits limits = {
 	.depth_max = 4,
-	.value_max = 8 * SIGNER_LIST_ITEMS_MAX + 4 * SIGNER_LIST_KINDS * SIGNER_LIST_KEYS_MAX};
+	.value_max = 8 * SIGNER_LIST_ITEMS_MAX + 6 * SIGNER_LIST_KINDS * SIGNER_LIST_KEYS_MAX};
 
 /* In canonical order. */
 static const char *const kind_names[SIGNER_LIST_KINDS] = {
@@ -31,6 +31,14 @@ static bool has_keys(const struct signer_list *list)
 	return list->keys[SIGNER_LIST_LOG].count > 0 || list->keys[SIGNER_LIST_RECEIPT].count > 0;
 }
 
+static void write_proof(const struct signer_list_proof *proof, struct json_writer *writer)
+{
+	char text[BASE64_SIZE(SIGNER_LIST_PROOF_SIZE) + 1];
+	base64_encode(proof->signature, sizeof proof->signature, text);
+	json_text(writer, "proof", text);
+	json_hex(writer, "sha256", proof->certificate.bytes, SHA256_SIZE);
+}
+
 static void write_keys(const struct signer_list *list, struct json_writer *writer)
 {
 	for (int kind = 0; kind < SIGNER_LIST_KINDS; kind++) {
@@ -39,6 +47,8 @@ static void write_keys(const struct signer_list *list, struct json_writer *write
 			const struct signer_list_key *item = &list->keys[kind].items[i];
 			json_begin_object(writer, NULL);
 			json_text(writer, "key", item->key);
+			if (item->proof)
+				write_proof(item->proof, writer);
 			json_time(writer, "used_from", item->used_from_us);
 			json_time(writer, "used_until", item->used_until_us);
 			json_end_object(writer);
@@ -146,9 +156,28 @@ static bool is_key(enum signer_list_kind kind, const char *key)
 	return strcmp(canonical, key) == 0;
 }
 
+static const struct signer_list_proof *take_proof(struct json_reader *reader)
+{
+	struct signer_list_proof *proof = arena_alloc(reader->arena, sizeof *proof);
+	if (!proof) {
+		reader->result = error_cause(reader->error, ERR_NO_MEMORY, "proof");
+		return NULL;
+	}
+	const struct slice signature = json_take_base64(reader, "proof", sizeof proof->signature);
+	proof->certificate = json_take_hash(reader, "sha256");
+	if (!reader->result && signature.size != sizeof proof->signature)
+		json_refuse(reader, "proof");
+	if (reader->result)
+		return NULL;
+	memcpy(proof->signature, signature.data, signature.size);
+	return proof;
+}
+
 static struct signer_list_key take_key(struct json_reader *reader, enum signer_list_kind kind)
 {
 	struct signer_list_key item = {.key = json_take_text(reader, "key")};
+	if (!reader->result && kind == SIGNER_LIST_RECEIPT && json_member(reader->object, "proof"))
+		item.proof = take_proof(reader);
 	item.used_from_us = json_take_time(reader, "used_from");
 	item.used_until_us = json_take_time_or_null(reader, "used_until");
 	if (!reader->result && !is_key(kind, item.key))
@@ -239,6 +268,22 @@ const struct signer_list_key *signer_list_find_key(const struct signer_list *lis
 		if (strcmp(list->keys[kind].items[i].key, key) == 0)
 			return &list->keys[kind].items[i];
 	return NULL;
+}
+
+int signer_list_verify_proof(const struct signer_list_key *key, bool *ret_valid)
+{
+	char message[sizeof SIGNER_LIST_PROOF_PREFIX - 1 + SHA256_SIZE];
+	uint8_t bytes[RECEIPT_PUBLIC_KEY_SIZE];
+	size_t size = 0;
+	memcpy(message, SIGNER_LIST_PROOF_PREFIX, sizeof SIGNER_LIST_PROOF_PREFIX - 1);
+	memcpy(message + sizeof SIGNER_LIST_PROOF_PREFIX - 1, key->proof->certificate.bytes,
+	       SHA256_SIZE);
+	*ret_valid =
+		base64_decode(slice_of(key->key), bytes, sizeof bytes, &size) && size == sizeof bytes;
+	return *ret_valid ? note_verify_bytes(bytes, slice_make(message, sizeof message),
+	                                      slice_make(key->proof->signature, SIGNER_LIST_PROOF_SIZE),
+	                                      ret_valid)
+	                  : OK;
 }
 
 enum signer_use signer_list_judge(const struct signer_list_item *item, int64_t signed_us)

@@ -6,9 +6,11 @@
  * with the oldest certificate first. Since version 2 it also has the Ed25519 keys that sign
  * receipts and checkpoints of the log: "log_keys":[{"key","used_from","used_until"|null}] after
  * "issued_at" and "receipt_keys" of the same form after it. A key of the log is a verifier key
- * (tlog/note.h), one of receipts base64 of its 32 bytes. Neither certificates nor keys are removed
- * from the list, and an ended one never comes into force again. A newer list therefore repeats all
- * of an older one. No I/O. */
+ * (tlog/note.h), one of receipts base64 of its 32 bytes; the latter also has "proof", base64 of a
+ * signature by the key itself over SIGNER_LIST_PROOF_PREFIX and a certificate's digest, and
+ * "sha256", that digest, between "key" and "used_from", which may both be missing. Neither
+ * certificates nor keys are removed from the list, and an ended one never comes into force again. A
+ * newer list therefore repeats all of an older one. No I/O. */
 #ifndef ARCHIVE_SIGNER_LIST_H
 #define ARCHIVE_SIGNER_LIST_H
 
@@ -32,11 +34,20 @@ struct signer_list_item {
 	int64_t used_until_us;    /* the time at which it ended; TIME_NONE: in force */
 	const char *reason;       /* the reason for its end; NULL: in force */
 };
+/* Shows that the holder of a key of receipts signs for the service that uses the certificate.
+ * Without it, anyone could list a key of another service as its own. */
+#define SIGNER_LIST_PROOF_PREFIX "constancia-receipt-key/1\n"
+#define SIGNER_LIST_PROOF_SIZE 64 /* Ed25519 (RFC 8032) */
+struct signer_list_proof {
+	struct sha256 certificate; /* its digest */
+	uint8_t signature[SIGNER_LIST_PROOF_SIZE];
+};
 /* A key that signs without a certificate. */
 struct signer_list_key {
-	const char *key;       /* as in the document */
-	int64_t used_from_us;  /* the time at which a node first used it */
-	int64_t used_until_us; /* TIME_NONE: in use */
+	const char *key;                       /* as in the document */
+	int64_t used_from_us;                  /* the time at which a node first used it */
+	int64_t used_until_us;                 /* TIME_NONE: in use */
+	const struct signer_list_proof *proof; /* NULL: none, and always for the log */
 };
 enum signer_list_kind { SIGNER_LIST_LOG, SIGNER_LIST_RECEIPT };
 #define SIGNER_LIST_KINDS 2
@@ -68,6 +79,9 @@ const struct signer_list_item *signer_list_find(const struct signer_list *list,
 /* Returns the key of that kind; NULL: not listed. */
 const struct signer_list_key *signer_list_find_key(const struct signer_list *list,
                                                    enum signer_list_kind kind, const char *key);
+
+/* Verifies the proof of a key of receipts that has one. Returns 0 or ERR_NO_MEMORY. */
+int signer_list_verify_proof(const struct signer_list_key *key, bool *ret_valid) MUST_CHECK;
 
 enum signer_use {
 	SIGNER_USE_IN_FORCE,

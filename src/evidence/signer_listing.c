@@ -15,6 +15,10 @@
 #define STATE_MAX ((size_t)8 << 20)
 #define LIST_LIFE_US US_PER_DAY
 
+_Static_assert(sizeof RECEIPT_PROOF_PREFIX == sizeof SIGNER_LIST_PROOF_PREFIX &&
+                   RECEIPT_SIGNATURE_SIZE == SIGNER_LIST_PROOF_SIZE,
+               "the signer makes the proofs of the list");
+
 /* The present signers in the store. */
 struct listing {
 	struct arena arena;
@@ -50,11 +54,32 @@ static int digest_records(struct listing *listing)
 			json_text(&writer, NULL, listing->keys[kind][i].key);
 			json_time(&writer, NULL, listing->keys[kind][i].used_from_us);
 			json_time(&writer, NULL, listing->keys[kind][i].used_until_us);
+			if (listing->keys[kind][i].proof)
+				json_hex(&writer, NULL, listing->keys[kind][i].proof->certificate.bytes,
+				         SHA256_SIZE);
 		}
 	}
 	json_end_array(&writer);
 	listing->state = sha256_of(text.data, text.size);
 	return buf_check(&text);
+}
+
+static int read_proof(const struct public_key *stored, struct arena *arena,
+                      const struct signer_list_proof **ret, struct error *error)
+{
+	size_t size = 0;
+	*ret = NULL;
+	if (!stored->proof || !stored->proof_of)
+		return OK;
+	struct signer_list_proof *proof = arena_alloc(arena, sizeof *proof);
+	if (!proof)
+		return ERR_NO_MEMORY;
+	if (!base64_decode(slice_of(stored->proof), proof->signature, sizeof proof->signature, &size) ||
+	    size != sizeof proof->signature ||
+	    !hex_decode(slice_of(stored->proof_of), proof->certificate.bytes, SHA256_SIZE))
+		return error_cause(error, ERR_CORRUPT, "proof of the key %s", stored->key);
+	*ret = proof;
+	return OK;
 }
 
 static int read_keys(struct store *store, struct listing *listing, enum signer_list_kind kind,
@@ -69,12 +94,15 @@ static int read_keys(struct store *store, struct listing *listing, enum signer_l
 	struct signer_list_key *keys = arena_alloc(&listing->arena, (count + 1) * sizeof *keys);
 	if (!keys)
 		return ERR_NO_MEMORY;
-	for (size_t i = 0; i < count; i++)
-		keys[i] =
-			(struct signer_list_key){items[i].key, items[i].used_from_us, items[i].used_until_us};
+	for (size_t i = 0; i < count && !result; i++) {
+		keys[i] = (struct signer_list_key){.key = items[i].key,
+		                                   .used_from_us = items[i].used_from_us,
+		                                   .used_until_us = items[i].used_until_us};
+		result = read_proof(&items[i], &listing->arena, &keys[i].proof, error);
+	}
 	listing->keys[kind] = keys;
 	listing->key_counts[kind] = count;
-	return OK;
+	return result;
 }
 
 static int read_listing(struct store *store, struct listing *listing, struct error *error)
@@ -89,13 +117,28 @@ static int read_listing(struct store *store, struct listing *listing, struct err
 
 /* ---- the keys of this node ---- */
 
-int signer_listing_add_keys(struct service *service, struct error *error)
+static int prove(struct service *service, const char *key, const struct sha256 *certificate,
+                 struct error *error)
+{
+	uint8_t signature[RECEIPT_SIGNATURE_SIZE];
+	char proof[BASE64_SIZE(RECEIPT_SIGNATURE_SIZE) + 1], proof_of[2 * SHA256_SIZE + 1];
+	if (!receipt_signer_prove(service->receipt_signer, certificate, signature))
+		return error_cause(error, ERR_UNAVAILABLE, "the signer of receipts does not sign");
+	base64_encode(signature, sizeof signature, proof);
+	hex_encode(certificate->bytes, SHA256_SIZE, proof_of);
+	return store_put_key_proof(service->store, key, proof, proof_of, error);
+}
+
+int signer_listing_add_keys(struct service *service, const struct sha256 *certificate,
+                            struct error *error)
 {
 	char text[NOTE_VKEY_SIZE];
 	int result = OK;
 	if (service->receipt_signer) {
 		base64_encode(receipt_signer_key(service->receipt_signer), RECEIPT_KEY_SIZE, text);
 		result = store_add_public_key(service->store, PUBLIC_KEY_RECEIPT, text, error);
+		if (!result && certificate)
+			result = prove(service, text, certificate, error);
 	}
 	if (result || !service->signer)
 		return result;

@@ -64,8 +64,9 @@ job_thread_run_function renewer_run;
 struct list_signer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
-	int64_t failures; /* consecutive */
-	bool has_keys;    /* the store has the public keys of this node */
+	int64_t failures;         /* consecutive */
+	bool has_keys;            /* the store has the public keys of this node */
+	struct sha256 proved_for; /* the certificate in force then; zeros: none */
 };
 void list_signer_init(struct list_signer *list_signer, struct service *service, const char *node);
 job_thread_run_function list_signer_run;

@@ -6,6 +6,7 @@
 #include "evidence/signer_listing.h"
 #include "jobs/internal.h"
 #include "service/read_only.h"
+#include "store/evidence/signer_records.h"
 
 #define POLL_US (5 * US_PER_SECOND)
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
@@ -35,18 +36,22 @@ static int sign(struct list_signer *list_signer, struct error *error)
 	return result;
 }
 
-/* Once; a store without room for them, or a key that was ended, is logged, and the list signed
- * without them. */
+/* Once for each certificate; a store without room for them, or a key that was ended, is logged, and
+ * the list signed without them. */
 static int add_keys(struct list_signer *list_signer, struct error *error)
 {
-	if (list_signer->has_keys)
-		return OK;
-	int result = signer_listing_add_keys(list_signer->service, error);
+	struct sha256 in_force = {0};
+	bool any = false;
+	int result = store_get_signer(list_signer->service->store, &in_force, &any, error);
+	if (result || (list_signer->has_keys && sha256_equal(&in_force, &list_signer->proved_for)))
+		return result;
+	result = signer_listing_add_keys(list_signer->service, any ? &in_force : NULL, error);
 	bool refused = result == ERR_FULL || result == ERR_REFUSED;
 	if (refused)
 		log_error("public_keys_not_listed", "cause", error->cause, "consequence",
 		          "receipts of this node cannot be attributed to the service");
 	list_signer->has_keys = !result || refused;
+	list_signer->proved_for = in_force;
 	return refused ? OK : result;
 }
 

@@ -21,6 +21,8 @@
 #include "seal/ed25519.h"
 
 #define KEY_NAME "receipt.key"
+#define PROOF_LANE RECEIPT_SIGNER_LANES
+#define SOCKETS (RECEIPT_SIGNER_LANES + 1)
 #define FIRST_SOCKET 3 /* of the child */
 #define START_TIMEOUT_MS 60000
 /* A child that does not answer delays no further batch of its lane for that time. */
@@ -28,7 +30,8 @@
 
 struct request {
 	uint32_t number; /* of its lane */
-	struct sha256 root;
+	bool is_proof;
+	struct sha256 signed_hash;
 };
 struct answer {
 	uint32_t number;
@@ -51,12 +54,12 @@ struct lane {
 struct receipt_signer {
 	pid_t child; /* -1: none */
 	uint8_t key[RECEIPT_KEY_SIZE];
-	struct lane lanes[RECEIPT_SIGNER_LANES];
+	struct lane lanes[SOCKETS];
 };
 
 /* ---- the child ---- */
 
-static int isolate(int sockets[RECEIPT_SIGNER_LANES], pid_t parent, struct error *error)
+static int isolate(int sockets[SOCKETS], pid_t parent, struct error *error)
 {
 	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
@@ -68,13 +71,13 @@ static int isolate(int sockets[RECEIPT_SIGNER_LANES], pid_t parent, struct error
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* Away from the numbers that they get. */
-	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
-		if ((sockets[i] = fcntl(sockets[i], F_DUPFD, FIRST_SOCKET + RECEIPT_SIGNER_LANES)) < 0)
+	for (int i = 0; i < SOCKETS; i++)
+		if ((sockets[i] = fcntl(sockets[i], F_DUPFD, FIRST_SOCKET + SOCKETS)) < 0)
 			return error_cause(error, ERR_REFUSED, "fcntl: %s", strerror(errno));
-	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+	for (int i = 0; i < SOCKETS; i++)
 		if ((sockets[i] = dup2(sockets[i], FIRST_SOCKET + i)) < 0)
 			return error_cause(error, ERR_REFUSED, "dup2: %s", strerror(errno));
-	if (close_range(FIRST_SOCKET + RECEIPT_SIGNER_LANES, ~0U, 0) != 0)
+	if (close_range(FIRST_SOCKET + SOCKETS, ~0U, 0) != 0)
 		return error_cause(error, ERR_REFUSED, "close_range: %s", strerror(errno));
 	return confine_memory(error);
 }
@@ -89,11 +92,13 @@ static int load(const char *directory, EVP_PKEY **ret_key, struct error *error)
 
 static bool sign(EVP_PKEY *key, const struct request *request, struct answer *ret)
 {
-	char message[sizeof RECEIPT_SIGNED_PREFIX - 1 + SHA256_SIZE];
-	memcpy(message, RECEIPT_SIGNED_PREFIX, sizeof RECEIPT_SIGNED_PREFIX - 1);
-	memcpy(message + sizeof RECEIPT_SIGNED_PREFIX - 1, request->root.bytes, SHA256_SIZE);
+	char message[sizeof RECEIPT_PROOF_PREFIX + SHA256_SIZE];
+	const struct slice prefix =
+		slice_of(request->is_proof ? RECEIPT_PROOF_PREFIX : RECEIPT_SIGNED_PREFIX);
+	memcpy(message, prefix.data, prefix.size);
+	memcpy(message + prefix.size, request->signed_hash.bytes, SHA256_SIZE);
 	*ret = (struct answer){.number = request->number};
-	return ed25519_sign(key, slice_make(message, sizeof message), ret->signature);
+	return ed25519_sign(key, slice_make(message, prefix.size + SHA256_SIZE), ret->signature);
 }
 
 /* Serves one request. Returns false when the process must exit: the parent has exited or closed the
@@ -109,21 +114,21 @@ static bool serve_one(EVP_PKEY *key, int socket)
 	       write(socket, &answer, sizeof answer) == sizeof answer;
 }
 
-static int serve(EVP_PKEY *key, const int sockets[RECEIPT_SIGNER_LANES])
+static int serve(EVP_PKEY *key, const int sockets[SOCKETS])
 {
-	struct pollfd polled[RECEIPT_SIGNER_LANES];
-	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+	struct pollfd polled[SOCKETS];
+	for (int i = 0; i < SOCKETS; i++)
 		polled[i] = (struct pollfd){.fd = sockets[i], .events = POLLIN};
 	for (;;) {
-		if (poll(polled, RECEIPT_SIGNER_LANES, -1) < 0 && errno != EINTR)
+		if (poll(polled, SOCKETS, -1) < 0 && errno != EINTR)
 			return 1;
-		for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+		for (int i = 0; i < SOCKETS; i++)
 			if (polled[i].revents && !serve_one(key, sockets[i]))
 				return 0;
 	}
 }
 
-static int run_child(const char *directory, pid_t parent, int sockets[RECEIPT_SIGNER_LANES])
+static int run_child(const char *directory, pid_t parent, int sockets[SOCKETS])
 {
 	static const struct confine_call calls[] = {{SCMP_SYS(poll), CONFINE_ALWAYS}};
 	struct error error = {0};
@@ -152,10 +157,10 @@ static int run_child(const char *directory, pid_t parent, int sockets[RECEIPT_SI
 static int fork_child(struct receipt_signer *signer, const char *directory, int words,
                       struct error *error)
 {
-	int theirs[RECEIPT_SIGNER_LANES];
+	int theirs[SOCKETS];
 	pid_t parent = getpid();
 	int result = OK, made = 0;
-	for (; !result && made < RECEIPT_SIGNER_LANES; made++) {
+	for (; !result && made < SOCKETS; made++) {
 		int pair[2];
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
 			result = error_cause(error, ERR_IO, "socketpair: %s", strerror(errno));
@@ -167,7 +172,7 @@ static int fork_child(struct receipt_signer *signer, const char *directory, int 
 	if (!result)
 		signer->child = fork();
 	if (!result && signer->child == 0) {
-		for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+		for (int i = 0; i < SOCKETS; i++)
 			close(signer->lanes[i].socket);
 		if (words > 0)
 			dup2(words, STDERR_FILENO);
@@ -214,7 +219,7 @@ int receipt_signer_start(const char *directory, int words, struct receipt_signer
 	if (!signer)
 		return ERR_NO_MEMORY;
 	signer->child = -1;
-	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+	for (int i = 0; i < SOCKETS; i++)
 		signer->lanes[i].socket = -1;
 	int result = fork_child(signer, directory, words, error);
 	if (!result)
@@ -230,7 +235,7 @@ void receipt_signer_stop(struct receipt_signer *signer)
 {
 	if (!signer)
 		return;
-	for (int i = 0; i < RECEIPT_SIGNER_LANES; i++)
+	for (int i = 0; i < SOCKETS; i++)
 		if (signer->lanes[i].socket >= 0)
 			close(signer->lanes[i].socket); /* the child then exits */
 	if (signer->child > 0) {
@@ -268,20 +273,21 @@ static void discard_answers(const struct lane *lane)
 		;
 }
 
-void receipt_signer_begin(struct receipt_signer *signer, unsigned lane, const struct sha256 *root)
+static void begin(struct lane *lane, bool is_proof, const struct sha256 *hash)
 {
-	struct lane *used = lane_of(signer, lane);
-	discard_answers(used);
-	const struct request request = {++used->number, *root};
-	used->asked =
-		clock_monotonic_us() >= used->not_before_us &&
-		send(used->socket, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof request;
+	discard_answers(lane);
+	struct request request;
+	memset(&request, 0, sizeof request); /* also the gaps between its members */
+	request.number = ++lane->number;
+	request.is_proof = is_proof;
+	request.signed_hash = *hash;
+	lane->asked =
+		clock_monotonic_us() >= lane->not_before_us &&
+		send(lane->socket, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof request;
 }
 
-bool receipt_signer_end(struct receipt_signer *signer, unsigned lane,
-                        uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
+static bool end(struct lane *used, uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
 {
-	struct lane *used = lane_of(signer, lane);
 	struct answer answer = {0};
 	thread_assert_may_block();
 	/* An answer that came too late for its batch precedes this one. */
@@ -298,4 +304,23 @@ bool receipt_signer_end(struct receipt_signer *signer, unsigned lane,
 	used->asked = false;
 	memcpy(ret_signature, answer.signature, RECEIPT_SIGNATURE_SIZE);
 	return true;
+}
+
+void receipt_signer_begin(struct receipt_signer *signer, unsigned lane, const struct sha256 *root)
+{
+	begin(lane_of(signer, lane), false, root);
+}
+
+bool receipt_signer_end(struct receipt_signer *signer, unsigned lane,
+                        uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
+{
+	return end(lane_of(signer, lane), ret_signature);
+}
+
+bool receipt_signer_prove(struct receipt_signer *signer, const struct sha256 *certificate,
+                          uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
+{
+	struct lane *lane = &signer->lanes[PROOF_LANE];
+	begin(lane, true, certificate);
+	return end(lane, ret_signature);
 }

@@ -1,7 +1,9 @@
 /* The process that signs receipts: a child of its own, so that a slow holder of the signing key
  * delays no registration. It holds one Ed25519 key, DIRECTORY/receipt.key, which it makes if it is
  * missing, and drops all system calls except those for its sockets. It signs the root of a batch of
- * receipts and nothing else; the signed bytes are RECEIPT_SIGNED_PREFIX and the root.
+ * receipts, for which the signed bytes are RECEIPT_SIGNED_PREFIX and the root; and, as a proof that
+ * its key signs for a service, the digest of that service's certificate, after
+ * RECEIPT_PROOF_PREFIX. It signs nothing else.
  *
  * Each caller has a lane: one thread at a time uses it, first receipt_signer_begin, then
  * receipt_signer_end. What happens in between, such as the commit of the batch, costs no further
@@ -18,6 +20,7 @@
 #define RECEIPT_KEY_SIZE 32 /* Ed25519 (RFC 8032) */
 #define RECEIPT_SIGNATURE_SIZE 64
 #define RECEIPT_SIGNED_PREFIX "constancia-receipt/1\n"
+#define RECEIPT_PROOF_PREFIX "constancia-receipt-key/1\n"
 
 struct receipt_signer;
 
@@ -42,5 +45,9 @@ void receipt_signer_begin(struct receipt_signer *signer, unsigned lane, const st
 #define RECEIPT_SIGNER_WAIT_MS 1000
 bool receipt_signer_end(struct receipt_signer *signer, unsigned lane,
                         uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE]) MUST_CHECK;
+/* Signs the proof for a certificate, on a lane of its own: one thread at a time. Waits as
+ * receipt_signer_end does. Returns false if there is no signature. */
+bool receipt_signer_prove(struct receipt_signer *signer, const struct sha256 *certificate,
+                          uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE]) MUST_CHECK;
 
 #endif

@@ -3,7 +3,10 @@
  *
  * An archive that contradicts a receipt cannot take the certification back. It may have no list,
  * one without the key, or one by which the key ended earlier: another list of the same service
- * counts as well, and the key was in use at least until the latest list that says so was signed. */
+ * counts as well, and the key was in use at least until the latest list that says so was signed.
+ *
+ * Nor can a stranger with a certificate of the same authority list the key as its own: the key
+ * itself has to have signed the certificate of the service. */
 #include <stdlib.h>
 
 #include "verify/verify_check.h"
@@ -15,6 +18,13 @@ struct use {
 	struct sha256 sha256;
 	int64_t used_until_us; /* TIME_NONE: in force */
 };
+/* A key of receipts. */
+struct key {
+	struct signer_list_key item;
+	struct signer_list_proof proof;
+	char *proof_subject; /* of the listed certificate for which it was proved; NULL: none */
+	bool is_verified, is_proved;
+};
 /* What is needed of a list. */
 struct key_list {
 	struct sha256 digest; /* of the signed list */
@@ -23,7 +33,7 @@ struct key_list {
 	bool is_ignored;   /* another list says that its signing key had ended */
 	const struct use *uses;
 	size_t use_count;
-	const struct signer_list_key *keys;
+	struct key *keys;
 	size_t key_count;
 };
 struct receipt_keys {
@@ -62,26 +72,50 @@ static bool is_known(const struct receipt_keys *keys, const struct sha256 *diges
 	return false;
 }
 
+/* Finds the subject of the certificate for which a key was proved. One that cannot be read proves
+ * nothing. */
+static int copy_proof(struct arena *arena, const struct signer_list *list, struct key *key)
+{
+	BUF_AUTO struct buf pem;
+	struct certificate_facts facts;
+	struct error ignored = {0};
+	if (!key->item.proof)
+		return OK;
+	const struct signer_list_item *item = signer_list_find(list, &key->item.proof->certificate);
+	key->proof = *key->item.proof;
+	key->item.proof = &key->proof;
+	if (!item)
+		return OK;
+	buf_init(&pem, 2 * SIGNER_LIST_CERTIFICATE_MAX);
+	int result = trust_path_to_pem(item->certificate, &pem, &ignored);
+	if (!result)
+		result = trust_describe(buf_slice(&pem), &facts, &ignored);
+	if (result)
+		return result == ERR_NO_MEMORY ? result : OK;
+	key->proof_subject = arena_text(arena, facts.subject);
+	return key->proof_subject ? OK : ERR_NO_MEMORY;
+}
+
 static int copy_list(struct arena *arena, const struct signer_list *list, struct key_list *ret)
 {
 	size_t count = list->keys[SIGNER_LIST_RECEIPT].count;
 	struct use *uses = arena_alloc(arena, (list->count + 1) * sizeof *uses);
-	struct signer_list_key *keys = arena_alloc(arena, (count + 1) * sizeof *keys);
+	struct key *keys = arena_alloc(arena, (count + 1) * sizeof *keys);
+	int result = OK;
 	if (!uses || !keys)
 		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < list->count; i++)
 		uses[i] = (struct use){list->items[i].sha256, list->items[i].used_until_us};
-	for (size_t i = 0; i < count; i++) {
-		keys[i] = list->keys[SIGNER_LIST_RECEIPT].items[i];
-		keys[i].key = arena_text(arena, keys[i].key);
-		if (!keys[i].key)
-			return ERR_NO_MEMORY;
+	for (size_t i = 0; i < count && !result; i++) {
+		keys[i] = (struct key){.item = list->keys[SIGNER_LIST_RECEIPT].items[i]};
+		keys[i].item.key = arena_text(arena, keys[i].item.key);
+		result = keys[i].item.key ? copy_proof(arena, list, &keys[i]) : ERR_NO_MEMORY;
 	}
 	ret->uses = uses;
 	ret->use_count = list->count;
 	ret->keys = keys;
 	ret->key_count = count;
-	return OK;
+	return result;
 }
 
 /* A list whose signing key had ended by another list of its service may be a thief's. */
@@ -135,12 +169,28 @@ void verify_receipt_keys_free(struct run *run)
 
 /* ---- asking them ---- */
 
-static const struct signer_list_key *find_key(const struct key_list *list, const char *key)
+static struct key *find_key(const struct key_list *list, const char *key)
 {
 	for (size_t i = 0; i < list->key_count; i++)
-		if (strcmp(list->keys[i].key, key) == 0)
+		if (strcmp(list->keys[i].item.key, key) == 0)
 			return &list->keys[i];
 	return NULL;
+}
+
+/* Returns whether the key signed a certificate of the service that uses the certificate `signer`:
+ * the same, or a listed one of the same organization or of a list whose signer is required. */
+static bool is_proved_for(const struct run *run, const struct key_list *list, struct key *key,
+                          const struct sha256 *signer, const char *subject)
+{
+	if (!key->item.proof)
+		return false;
+	if (!key->is_verified && signer_list_verify_proof(&key->item, &key->is_proved))
+		return false; /* no memory: it is not certified now */
+	key->is_verified = true;
+	return key->is_proved &&
+	       (sha256_equal(&key->proof.certificate, signer) ||
+	        (key->proof_subject && (trust_same_organization(key->proof_subject, subject) ||
+	                                verify_is_signer_required(run, &list->signer.sha256))));
 }
 
 bool verify_receipt_key_is_certified(const struct run *run, const struct sha256 *signer,
@@ -151,12 +201,14 @@ bool verify_receipt_key_is_certified(const struct run *run, const struct sha256 
 	int64_t until_us = INT64_MIN;
 	for (size_t i = 0; keys && i < keys->count; i++) {
 		const struct key_list *list = &keys->items[i];
-		const struct signer_list_key *item = find_key(list, key);
-		if (!item || list->is_ignored || !vouches_for(run, list, signer, subject))
+		struct key *found = find_key(list, key);
+		if (!found || list->is_ignored || !vouches_for(run, list, signer, subject) ||
+		    !is_proved_for(run, list, found, signer, subject))
 			continue;
-		int64_t used_us = item->used_until_us == TIME_NONE ? list->signed_us : item->used_until_us;
+		int64_t ended_us = found->item.used_until_us;
+		int64_t used_us = ended_us == TIME_NONE ? list->signed_us : ended_us;
 		is_named = true;
-		has_ended |= item->used_until_us != TIME_NONE;
+		has_ended |= ended_us != TIME_NONE;
 		until_us = used_us > until_us ? used_us : until_us;
 	}
 	return is_named && (!has_ended || received_us <= until_us + SIGNER_LIST_TOLERANCE_US);

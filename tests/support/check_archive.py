@@ -218,7 +218,10 @@ def check_keys(listed, kinds, where):
     for kind in kinds:
         require(len({item["key"] for item in listed[kind]}) == len(listed[kind]) <= 1000, where, kind)
         for item in listed[kind]:
-            require(set(item) == {"key", "used_from", "used_until"}, where, "members of a key")
+            proof = {"proof", "sha256"} if kind == "receipt_keys" and "proof" in item else set()
+            require(set(item) == {"key", "used_from", "used_until"} | proof, where, "members of a key")
+            require(not proof or (len(base64.b64decode(item["proof"], validate=True)) == 64
+                                  and re.fullmatch("[0-9a-f]{64}", item["sha256"])), where, "proof of a key")
             require(all(time is None or TIME.fullmatch(time) for time in (item["used_from"], item["used_until"])),
                     where, "times of a key")
             bytes_of_it = base64.b64decode(item["key"].split("+", 2)[2] if kind == "log_keys" else item["key"],

@@ -1,11 +1,13 @@
 """The signed list of the certificates that sign: /v1/signers.p7m, verify --signers, and the copy in archives."""
 
+import base64
 import hashlib
 import json
 import subprocess
 import zipfile
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from client import Client, eventually, run
 from program import ROOT
@@ -54,6 +56,13 @@ def keep(directory, name, content):
     return path
 
 
+def assert_proved(key, certificate):
+    """The key signed the certificate of its service."""
+    assert key["sha256"] == certificate
+    Ed25519PublicKey.from_public_bytes(base64.b64decode(key["key"])).verify(
+        base64.b64decode(key["proof"]), b"constancia-receipt-key/1\n" + bytes.fromhex(certificate))
+
+
 @pytest.mark.both_stores
 def test_the_list_is_served_signed_and_says_what_the_other_one_says(start):
     service = start()
@@ -69,6 +78,9 @@ def test_the_list_is_served_signed_and_says_what_the_other_one_says(start):
     assert listed["v"] == 2 and set(listed["service"]) == {"name", "prefix", "url"}
     for kind in ("log_keys", "receipt_keys"):
         (key,) = listed[kind]
+        if kind == "receipt_keys":
+            assert_proved(key, item["sha256"])
+            key = {name: key[name] for name in ("key", "used_from", "used_until")}
         assert public[kind] == [key] and key["used_until"] is None
     done = subprocess.run(["openssl", "cms", "-verify", "-cades", "-binary", "-inform", "DER", "-purpose", "any",
                            "-CAfile", service.data / "trust.pem", "-in", path], capture_output=True)
@@ -104,6 +116,8 @@ def test_what_a_stolen_key_signs_after_its_end_is_not_valid_offline(start, tmp_p
     service.start()
     sha256 = Client(service).get("/v1/signers").expect(200).json["data"][-1]["sha256"]
     new_list, _ = fetch(service, sha256)
+    (key,) = said(new_list)["receipt_keys"]
+    assert_proved(key, sha256)
     both = keep(tmp_path, "both.pem", trust.read_bytes() + (service.data / "trust.pem").read_bytes())
     end = said(new_list)["certificates"][0]["used_until"]
     assert said(new_list)["certificates"][0]["reason"] == "stolen on 3 May"

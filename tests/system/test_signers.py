@@ -15,6 +15,7 @@ from pki import DAY, Pki, as_next
 from program import ROOT
 from publisher import Publisher
 from stores import KIND
+from test_signer_list import assert_proved
 
 # A server's store `config check` asks with --connect alone (test_config_connect.py).
 LOOKS_INTO_THE_STORE = KIND == "sqlite"
@@ -126,6 +127,11 @@ def test_the_next_key_is_taken_while_serving_and_old_evidence_stays_valid(tmp_pa
         assert [item["sha256"] for item in told] == [pki.sha256("first"), pki.sha256("second")]
         assert service.certify("b") == pki.sha256("second")
         assert service.verify(tmp_path / "a.zip") == pki.sha256("first")
+        # The key of receipts signs the new certificate.
+        proofs = "SELECT key, proof, proof_of FROM public_keys WHERE kind = 'receipt'"
+        ((key, proof, sha256),) = eventually(
+            lambda: [row for row in service.store.rows(proofs) if row[2] == pki.sha256("second")], "another proof")
+        assert_proved({"key": key, "proof": proof, "sha256": sha256}, pki.sha256("second"))
         assert run("signer", "rotate", *service.chosen()).returncode == 1, "there is no other"
         # The history is published without a key, and in a backup.
         former, present = service.published()

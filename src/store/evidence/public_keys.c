@@ -46,6 +46,16 @@ int store_add_public_key(struct store *store, enum public_key_kind kind, const c
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
+int store_put_key_proof(struct store *store, const char *key, const char *proof,
+                        const char *proof_of, struct error *error)
+{
+	struct db_connection *connection = begin_write(store, &error);
+	struct db_query *query = db_query(connection, "UPDATE public_keys SET proof = $2, proof_of = $3"
+	                                              " WHERE kind = 'receipt' AND key = $1");
+	db_bind(query, key, proof, proof_of);
+	return end_write_of_one(connection, query, error);
+}
+
 int store_end_public_key(struct store *store, struct slice key, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
@@ -59,14 +69,14 @@ int store_list_public_keys(struct store *store, enum public_key_kind kind, struc
                            struct public_key **ret_items, size_t *ret_count, struct error *error)
 {
 	static const struct member columns[] =
-		COLUMNS_OF(struct public_key, key, used_from_us, used_until_us);
+		COLUMNS_OF(struct public_key, key, used_from_us, used_until_us, proof, proof_of);
 	static const struct row_type type = ROW_TYPE(struct public_key, columns, NULL);
 	struct public_key *items = NULL;
 	bool more = false;
 	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
-		.query = db_query(connection, "SELECT key, used_from, used_until FROM public_keys "
-	                                  "WHERE kind = $1 ORDER BY used_from, key"),
+		.query = db_query(connection, "SELECT key, used_from, used_until, proof, proof_of "
+	                                  "FROM public_keys WHERE kind = $1 ORDER BY used_from, key"),
 		.arena = arena,
 	};
 	db_bind(row.query, kind_text(kind));

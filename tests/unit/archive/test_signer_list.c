@@ -204,9 +204,9 @@ TEST_CASE(test_keys_make_a_list_of_version_2)
 {
 	char vkey[NOTE_VKEY_SIZE];
 	const struct signer_list_item certificate = item("first", BEGIN_US, TIME_NONE);
-	const struct signer_list_key log = {log_key(vkey), BEGIN_US, TIME_NONE};
-	const struct signer_list_key receipts[] = {{OTHER_KEY, BEGIN_US, BEGIN_US + 1},
-	                                           {RECEIPT_KEY, BEGIN_US, TIME_NONE}};
+	const struct signer_list_key log = {log_key(vkey), BEGIN_US, TIME_NONE, NULL};
+	const struct signer_list_key receipts[] = {{OTHER_KEY, BEGIN_US, BEGIN_US + 1, NULL},
+	                                           {RECEIPT_KEY, BEGIN_US, TIME_NONE, NULL}};
 	struct signer_list given = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, receipts, 2);
 	struct signer_list found = list_of(&certificate, 1);
 	assert_int_equal(read_back(&found, &found), OK);
@@ -231,8 +231,8 @@ TEST_CASE(test_keys_that_cannot_be_are_refused)
 	static const char *const wrong[] = {
 		"", "AAEC", "=" RECEIPT_KEY, RECEIPT_KEY "A", "log+1+AQID", " " RECEIPT_KEY};
 	const struct signer_list_item certificate = item("first", BEGIN_US, TIME_NONE);
-	struct signer_list_key keys[2] = {{RECEIPT_KEY, BEGIN_US, TIME_NONE},
-	                                  {RECEIPT_KEY, BEGIN_US, TIME_NONE}};
+	struct signer_list_key keys[2] = {{RECEIPT_KEY, BEGIN_US, TIME_NONE, NULL},
+	                                  {RECEIPT_KEY, BEGIN_US, TIME_NONE, NULL}};
 	struct signer_list found, given = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, keys, 2);
 	assert_int_equal(read_back(&given, &found), ERR_INVALID_EVIDENCE);
 	assert_non_null(strstr(error.cause, "listed twice"));
@@ -252,10 +252,10 @@ TEST_CASE(test_keys_that_cannot_be_are_refused)
 TEST_CASE(test_a_newer_list_repeats_all_keys)
 {
 	const struct signer_list_item certificate = item("first", BEGIN_US, TIME_NONE);
-	const struct signer_list_key used = {RECEIPT_KEY, BEGIN_US, TIME_NONE};
-	const struct signer_list_key ended = {RECEIPT_KEY, BEGIN_US, BEGIN_US + 5};
-	const struct signer_list_key later = {RECEIPT_KEY, BEGIN_US + 1, TIME_NONE};
-	const struct signer_list_key two[] = {used, {OTHER_KEY, BEGIN_US + 9, TIME_NONE}};
+	const struct signer_list_key used = {RECEIPT_KEY, BEGIN_US, TIME_NONE, NULL};
+	const struct signer_list_key ended = {RECEIPT_KEY, BEGIN_US, BEGIN_US + 5, NULL};
+	const struct signer_list_key later = {RECEIPT_KEY, BEGIN_US + 1, TIME_NONE, NULL};
+	const struct signer_list_key two[] = {used, {OTHER_KEY, BEGIN_US + 9, TIME_NONE, NULL}};
 	const struct signer_list none = list_of(&certificate, 1);
 	struct signer_list older = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, &used, 1);
 	struct signer_list newer = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, two, 2);
@@ -268,6 +268,31 @@ TEST_CASE(test_a_newer_list_repeats_all_keys)
 	assert_false(signer_list_extends(&older, &newer));
 	newer = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, &later, 1);
 	assert_false(signer_list_extends(&newer, &older));
+}
+
+TEST_CASE(test_proofs_of_keys_are_read_back)
+{
+	const struct signer_list_item certificate = item("first", BEGIN_US, TIME_NONE);
+	const struct signer_list_proof proof = {.certificate = certificate.sha256,
+	                                        .signature = {1, 2, 3}};
+	const struct signer_list_key keys[] = {{RECEIPT_KEY, BEGIN_US, TIME_NONE, &proof},
+	                                       {OTHER_KEY, BEGIN_US, TIME_NONE, NULL}};
+	struct signer_list found, given = list_with_keys(&certificate, SIGNER_LIST_RECEIPT, keys, 2);
+	bool valid = true;
+	assert_int_equal(read_back(&given, &found), OK);
+	const struct signer_list_key *read = found.keys[SIGNER_LIST_RECEIPT].items;
+	assert_memory_equal(read[0].proof->signature, proof.signature, sizeof proof.signature);
+	assert_true(sha256_equal(&read[0].proof->certificate, &proof.certificate));
+	assert_null(read[1].proof);
+	assert_int_equal(signer_list_verify_proof(&read[0], &valid), OK);
+	assert_false(valid);
+	/* A key of the log has none. */
+	struct signer_list other = list_of(&certificate, 1);
+	char vkey[NOTE_VKEY_SIZE];
+	const struct signer_list_key log = {log_key(vkey), BEGIN_US, TIME_NONE, &proof};
+	other.keys[SIGNER_LIST_LOG].items = &log;
+	other.keys[SIGNER_LIST_LOG].count = 1;
+	assert_int_equal(read_back(&other, &found), ERR_INVALID_EVIDENCE);
 }
 
 TEST_MAIN_EACH(set_up, tear_down)

@@ -33,19 +33,26 @@ static struct receipt_signer *start(void)
 	return signer;
 }
 
-static bool verify(const uint8_t *key, const struct sha256 *root, const uint8_t *signature)
+static bool verify_after(const char *prefix, const uint8_t *key, const struct sha256 *root,
+                         const uint8_t *signature)
 {
-	char message[sizeof RECEIPT_SIGNED_PREFIX - 1 + SHA256_SIZE];
-	memcpy(message, RECEIPT_SIGNED_PREFIX, sizeof RECEIPT_SIGNED_PREFIX - 1);
-	memcpy(message + sizeof RECEIPT_SIGNED_PREFIX - 1, root->bytes, SHA256_SIZE);
+	char message[64 + SHA256_SIZE];
+	const size_t size = strlen(prefix) + SHA256_SIZE;
+	memcpy(message, prefix, strlen(prefix));
+	memcpy(message + strlen(prefix), root->bytes, SHA256_SIZE);
 	EVP_PKEY *public = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key, RECEIPT_KEY_SIZE);
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	assert_int_equal(EVP_DigestVerifyInit(context, NULL, NULL, NULL, public), 1);
 	bool good = EVP_DigestVerify(context, signature, RECEIPT_SIGNATURE_SIZE,
-	                             (const uint8_t *)message, sizeof message) == 1;
+	                             (const uint8_t *)message, size) == 1;
 	EVP_MD_CTX_free(context);
 	EVP_PKEY_free(public);
 	return good;
+}
+
+static bool verify(const uint8_t *key, const struct sha256 *root, const uint8_t *signature)
+{
+	return verify_after(RECEIPT_SIGNED_PREFIX, key, root, signature);
 }
 
 static void assert_signs(struct receipt_signer *signer, unsigned lane, uint32_t number)
@@ -67,6 +74,22 @@ static pid_t find_child(void)
 	assert_non_null(fgets(text, sizeof text, found));
 	fclose(found);
 	return (pid_t)atoi(text);
+}
+
+/* A proof is no receipt, and takes no lane of a sequencer. */
+TEST_CASE(test_the_key_proves_for_whom_it_signs)
+{
+	struct receipt_signer *signer = start();
+	uint8_t signature[RECEIPT_SIGNATURE_SIZE];
+	const struct sha256 root = sha256_of("root", 4), certificate = sha256_of("certificate", 11);
+	receipt_signer_begin(signer, RECEIPT_SIGNER_LANES - 1, &root);
+	assert_true(receipt_signer_prove(signer, &certificate, signature));
+	const uint8_t *key = receipt_signer_key(signer);
+	assert_true(verify_after("constancia-receipt-key/1\n", key, &certificate, signature));
+	assert_false(verify(key, &certificate, signature));
+	assert_true(receipt_signer_end(signer, RECEIPT_SIGNER_LANES - 1, signature));
+	assert_true(verify(key, &root, signature));
+	receipt_signer_stop(signer);
 }
 
 TEST_CASE(test_signatures_of_all_lanes)

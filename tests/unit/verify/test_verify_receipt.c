@@ -80,6 +80,33 @@ static void make_keys(void)
 	}
 }
 
+/* Signs bytes after a prefix. */
+static void sign_after(EVP_PKEY *key, const char *prefix, const struct sha256 *bytes,
+                       uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
+{
+	BUF_AUTO struct buf message = {.limit = 1024};
+	size_t size = RECEIPT_SIGNATURE_SIZE;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	buf_add_text(&message, prefix);
+	buf_add(&message, bytes->bytes, SHA256_SIZE);
+	assert_int_equal(EVP_DigestSignInit(context, NULL, NULL, NULL, key), 1);
+	assert_int_equal(
+		EVP_DigestSign(context, ret_signature, &size, (const uint8_t *)message.data, message.size),
+		1);
+	EVP_MD_CTX_free(context);
+}
+
+/* The proof that a key signs for the fixture's certificate. */
+static struct signer_list_proof prove(enum key key)
+{
+	BUF_AUTO struct buf der = {.limit = SIGNER_LIST_CERTIFICATE_MAX};
+	struct signer_list_proof proof;
+	assert_int_equal(trust_certificate_der(signer_certificates(fixture.signer), &der, NULL), OK);
+	proof.certificate = sha256_of(der.data, der.size);
+	sign_after(keys[key], SIGNER_LIST_PROOF_PREFIX, &proof.certificate, proof.signature);
+	return proof;
+}
+
 /* Signs a list of signers with these keys of receipts. */
 static void sign_list(const struct signer_list_key *listed, size_t count, struct buf *ret)
 {
@@ -109,9 +136,11 @@ static void sign_list(const struct signer_list_key *listed, size_t count, struct
 
 static void sign_usual_list(void)
 {
+	const struct signer_list_proof proofs[] = {prove(LISTED), prove(ENDED)};
 	const struct signer_list_key listed[] = {
-		{key_texts[LISTED], fixture.base_us, TIME_NONE},
-		{key_texts[ENDED], fixture.base_us - US_PER_DAY, fixture.base_us - 3600 * US_PER_SECOND}};
+		{key_texts[LISTED], fixture.base_us, TIME_NONE, &proofs[0]},
+		{key_texts[ENDED], fixture.base_us - US_PER_DAY, fixture.base_us - 3600 * US_PER_SECOND,
+	     &proofs[1]}};
 	sign_list(listed, 2, &signer_list);
 	fixture.signer_list = buf_slice(&signer_list);
 }
@@ -335,17 +364,9 @@ TEST_CASE(what_is_no_receipt_is_unchecked)
 
 static void sign_root(enum key key, const struct sha256 *root, char text[BASE64_SIZE(64) + 1])
 {
-	BUF_AUTO struct buf message = {.limit = 1024};
 	uint8_t signature[RECEIPT_SIGNATURE_SIZE];
-	size_t size = sizeof signature;
-	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	buf_add_text(&message, RECEIPT_SIGNED_PREFIX);
-	buf_add(&message, root->bytes, SHA256_SIZE);
-	assert_int_equal(EVP_DigestSignInit(context, NULL, NULL, NULL, keys[key]), 1);
-	assert_int_equal(
-		EVP_DigestSign(context, signature, &size, (const uint8_t *)message.data, message.size), 1);
-	EVP_MD_CTX_free(context);
-	base64_encode(signature, size, text);
+	sign_after(keys[key], RECEIPT_SIGNED_PREFIX, root, signature);
+	base64_encode(signature, sizeof signature, text);
 }
 
 /* Signs a response as the second of three leaves of a batch. */
@@ -601,8 +622,9 @@ TEST_CASE(an_archive_does_not_take_back_that_a_key_is_certified)
 	char given[FIXTURE_PATH_SIZE];
 	struct verify_result result;
 	struct fixture_archive fork;
+	const struct signer_list_proof proof = prove(LISTED);
 	const struct signer_list_key ended = {key_texts[LISTED], fixture.base_us - US_PER_DAY,
-	                                      fixture.base_us - 3600 * US_PER_SECOND};
+	                                      fixture.base_us - 3600 * US_PER_SECOND, &proof};
 	sign_list(NULL, 0, &without);
 	sign_list(&ended, 1, &early);
 	const struct slice lists[] = {{0}, buf_slice(&without), buf_slice(&early)};
@@ -648,6 +670,31 @@ TEST_CASE(a_list_that_is_not_trusted_certifies_no_key)
 	assert_int_equal(result.wrong, 0);
 	verify_result_free(&result);
 	fixture.roots = roots;
+}
+
+/* A stranger with a certificate can list any key, and the service's certificate as well. */
+TEST_CASE(a_key_that_did_not_sign_the_certificate_is_not_certified)
+{
+	struct signer_list_proof proofs[] = {prove(LISTED), prove(UNLISTED), prove(LISTED),
+	                                     prove(LISTED)};
+	const struct signer_list_proof *const tried[] = {NULL, &proofs[1], &proofs[2], &proofs[3]};
+	struct verify_result result;
+	struct fixture_archive fork;
+	proofs[2].signature[5] ^= 1;
+	proofs[3].certificate = sha256_of("another", 7); /* with its own signature */
+	sign_after(keys[LISTED], SIGNER_LIST_PROOF_PREFIX, &proofs[3].certificate, proofs[3].signature);
+	for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+		BUF_AUTO struct buf list = {0};
+		char name[16];
+		snprintf(name, sizeof name, "stolen-%zu", i);
+		const struct signer_list_key listed = {key_texts[LISTED], fixture.base_us, TIME_NONE,
+		                                       tried[i]};
+		sign_list(&listed, 1, &list);
+		make_fork(name, buf_slice(&list), &fork);
+		verify_fork(&fork, NULL, NULL, LISTED, 2, &result);
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "differs from the acknowledged");
+		verify_result_free(&result);
+	}
 }
 
 TEST_MAIN(set_up, tear_down)

@@ -32,6 +32,9 @@ CREATE TABLE public_keys (        -- global
 	key TEXT NOT NULL,
 	used_from BIGINT NOT NULL,
 	used_until BIGINT,            -- NULL: in use
+	-- Of receipts: base64 of a signature by the key over the certificate of that digest (hexadecimal).
+	proof TEXT,
+	proof_of TEXT,
 	PRIMARY KEY (kind, key)
 );
 -- 1: the archive has the seal documents of all segments of the chain before its own.

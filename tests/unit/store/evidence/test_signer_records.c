@@ -226,6 +226,16 @@ TEST_CASE(test_public_keys_are_listed_once_by_kind)
 	assert_string_equal(items[1].key, "two");
 	assert_true(items[1].used_from_us >= used_from_us);
 	assert_int_equal(list_keys(&arena, PUBLIC_KEY_LOG, &items), 1);
+	/* A key of the log has no proof. */
+	assert_int_equal(store_put_key_proof(sample.store, "one", "signature", "digest", &error), OK);
+	assert_int_equal(store_put_key_proof(sample.store, "none", "signature", "digest", &error),
+	                 ERR_NOT_FOUND);
+	assert_int_equal(list_keys(&arena, PUBLIC_KEY_LOG, &items), 1);
+	assert_null(items[0].proof);
+	assert_int_equal(list_keys(&arena, PUBLIC_KEY_RECEIPT, &items), 2);
+	assert_string_equal(items[0].proof, "signature");
+	assert_string_equal(items[0].proof_of, "digest");
+	assert_null(items[1].proof);
 }
 
 TEST_CASE(test_the_last_public_key_is_the_last)
