@@ -192,6 +192,15 @@ void verify_receipt_keys_free(struct run *run);
 bool verify_receipt_key_is_certified(const struct run *run, const struct sha256 *signer,
                                      const char *subject, const char *key, int64_t received_us);
 
+/* Returns the signer of a kept list that certifies the key for itself; NULL: none does. */
+const struct certificate_facts *verify_receipt_key_signer(const struct run *run, const char *key,
+                                                          int64_t received_us);
+/* Returns the name of a log in the kept lists of that service; NULL: `origin` is among the names,
+ * or the lists have none. */
+const char *verify_receipt_keys_other_origin(const struct run *run,
+                                             const struct certificate_facts *signer,
+                                             const char *origin);
+
 /* ---- who is qualified (verify_qualified.c) ---- */
 
 /* Queries the trusted list for all signers and authorities, after all inputs. Returns 0 or

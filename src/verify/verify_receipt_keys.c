@@ -35,6 +35,8 @@ struct key_list {
 	size_t use_count;
 	struct key *keys;
 	size_t key_count;
+	const char **origins; /* the names of logs in its keys of the log */
+	size_t origin_count;
 };
 struct receipt_keys {
 	struct arena arena;
@@ -96,6 +98,23 @@ static int copy_proof(struct arena *arena, const struct signer_list *list, struc
 	return key->proof_subject ? OK : ERR_NO_MEMORY;
 }
 
+static int copy_origins(struct arena *arena, const struct signer_list *list, struct key_list *ret)
+{
+	size_t count = list->keys[SIGNER_LIST_LOG].count;
+	ret->origins = arena_alloc(arena, (count + 1) * sizeof *ret->origins);
+	if (!ret->origins)
+		return ERR_NO_MEMORY;
+	for (size_t i = 0; i < count; i++) {
+		const char *key = list->keys[SIGNER_LIST_LOG].items[i].key;
+		char *name = arena_copy(arena, key, strlen(key) + 1);
+		if (!name)
+			return ERR_NO_MEMORY;
+		name[strcspn(name, "+")] = '\0';
+		ret->origins[ret->origin_count++] = name;
+	}
+	return OK;
+}
+
 static int copy_list(struct arena *arena, const struct signer_list *list, struct key_list *ret)
 {
 	size_t count = list->keys[SIGNER_LIST_RECEIPT].count;
@@ -149,6 +168,8 @@ int verify_receipt_keys_add(struct run *run, const char *path, const struct sha2
 	*added = (struct key_list){
 		.digest = *digest, .signer = facts->signer, .signed_us = facts->timestamp.gen_time_us};
 	int result = copy_list(&keys->arena, list, added);
+	if (!result)
+		result = copy_origins(&keys->arena, list, added);
 	if (result)
 		return result;
 	for (size_t i = 0; i < keys->count; i++) {
@@ -212,4 +233,37 @@ bool verify_receipt_key_is_certified(const struct run *run, const struct sha256 
 		until_us = used_us > until_us ? used_us : until_us;
 	}
 	return is_named && (!has_ended || received_us <= until_us + SIGNER_LIST_TOLERANCE_US);
+}
+
+const struct certificate_facts *verify_receipt_key_signer(const struct run *run, const char *key,
+                                                          int64_t received_us)
+{
+	const struct receipt_keys *keys = run->receipt_keys;
+	for (size_t i = 0; keys && i < keys->count; i++) {
+		const struct certificate_facts *signer = &keys->items[i].signer;
+		if (find_key(&keys->items[i], key) &&
+		    verify_receipt_key_is_certified(run, &signer->sha256, signer->subject, key,
+		                                    received_us))
+			return signer;
+	}
+	return NULL;
+}
+
+const char *verify_receipt_keys_other_origin(const struct run *run,
+                                             const struct certificate_facts *signer,
+                                             const char *origin)
+{
+	const struct receipt_keys *keys = run->receipt_keys;
+	const char *other = NULL;
+	for (size_t i = 0; keys && i < keys->count; i++) {
+		const struct key_list *list = &keys->items[i];
+		if (list->is_ignored || !vouches_for(run, list, &signer->sha256, signer->subject))
+			continue;
+		for (size_t k = 0; k < list->origin_count; k++) {
+			if (strcmp(list->origins[k], origin) == 0)
+				return NULL;
+			other = list->origins[k];
+		}
+	}
+	return other;
 }

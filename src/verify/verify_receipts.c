@@ -338,8 +338,98 @@ static bool report_promise(struct run *run, const struct loaded_receipt *item)
 	return !is_sealed;
 }
 
+/* ---- receipts by themselves ---- */
+
+/* Appends the name of a member if it differs. */
+static void name_difference(bool same, const char *name, char text[DIFFERENCES_MAX])
+{
+	size_t size = strlen(text);
+	if (!same)
+		snprintf(text + size, DIFFERENCES_MAX - size, "%s%s", size ? ", " : "", name);
+}
+
+/* Writes the signed members by which two receipts of one chain, the first of the same or an earlier
+ * event, cannot both be true. */
+static void list_contradictions(const struct receipt *a, const struct receipt *b,
+                                char text[DIFFERENCES_MAX])
+{
+	const struct declaration *one = &a->event.declaration, *two = &b->event.declaration;
+	bool same_algorithm = one->hash_algorithm == two->hash_algorithm;
+	text[0] = '\0';
+	if (a->event.sequence != b->event.sequence) {
+		name_difference(a->event.received_at_us <= b->event.received_at_us, "received_at", text);
+		return;
+	}
+	name_difference(sha256_equal(&a->chain_hash, &b->chain_hash), "chain_hash", text);
+	name_difference(a->event.received_at_us == b->event.received_at_us, "received_at", text);
+	name_difference(same_algorithm &&
+	                    memcmp(one->hash, two->hash, hash_algorithm_size(one->hash_algorithm)) == 0,
+	                "hash", text);
+	name_difference(same_algorithm, "hash_alg", text);
+}
+
+static void compare_receipts(struct run *run, const struct loaded_receipt *earlier,
+                             const struct loaded_receipt *item)
+{
+	char differences[DIFFERENCES_MAX], other[FINDING_TEXT_SIZE / 2];
+	list_contradictions(&earlier->receipt, &item->receipt, differences);
+	if (!differences[0])
+		return;
+	snprintf(other, sizeof other, "%s%s%s", earlier->path, earlier->where[0] ? " " : "",
+	         earlier->where);
+	verify_add(run, VERIFY_WRONG, item->path, item->where, FINDING_RECEIPT_CONTRADICTION,
+	           item->receipt.event.sequence, other, earlier->receipt.event.sequence, differences);
+}
+
+static void judge_origin(struct run *run, const struct loaded_receipt *item,
+                         const struct certificate_facts *signer)
+{
+	const char *origin = item->receipt.signature->origin;
+	const char *other = verify_receipt_keys_other_origin(run, signer, origin);
+	if (other)
+		verify_add(run, VERIFY_WARNING, item->path, item->where, FINDING_RECEIPT_ORIGIN,
+		           item->receipt.event.sequence, origin, other);
+}
+
+/* Compares the receipts of each chain with each other, those that lists of one service certify: of
+ * the same event, and by their times, which never descend. */
+static void compare_all_receipts(struct run *run)
+{
+	const struct loaded_receipt *same = NULL, *latest = NULL;
+	const struct certificate_facts *service = NULL;
+	for (size_t i = 0; i < run->receipt_count; i++) {
+		const struct loaded_receipt *item = &run->receipts[i];
+		const struct event_facts *event = &item->receipt.event;
+		const struct certificate_facts *signer =
+			item->is_signed ? verify_receipt_key_signer(run, item->key, event->received_at_us)
+							: NULL;
+		if (!signer)
+			continue;
+		judge_origin(run, item, signer);
+		bool same_chain = latest && latest->receipt.event.chain == event->chain &&
+		                  strcmp(latest->receipt.event.channel_id, event->channel_id) == 0;
+		if (!same_chain) {
+			same = latest = item;
+			service = signer;
+			continue;
+		}
+		if (!verify_receipt_key_is_certified(run, &service->sha256, service->subject, item->key,
+		                                     event->received_at_us))
+			continue;
+		if (same->receipt.event.sequence == event->sequence)
+			compare_receipts(run, same, item);
+		else
+			same = item;
+		if (latest->receipt.event.sequence < event->sequence)
+			compare_receipts(run, latest, item);
+		if (event->received_at_us >= latest->receipt.event.received_at_us)
+			latest = item;
+	}
+}
+
 void verify_receipts_conclude(struct run *run)
 {
+	compare_all_receipts(run);
 	for (size_t i = 0; i < run->receipt_count; i++) {
 		const struct loaded_receipt *item = &run->receipts[i];
 		const struct event_facts *event = &item->receipt.event;

@@ -9,6 +9,7 @@
 #include "seal/cms.h"
 #include "seal/receipt_signer.h"
 #include "tlog/merkle.h"
+#include "tlog/note.h"
 #include "verify/verify_check.h"
 #include "test_archive_fixture.h"
 
@@ -67,6 +68,7 @@ static void take_receipts(const struct fixture_archive *from, struct buf *to)
 enum key { LISTED, ENDED, UNLISTED, KEYS };
 static EVP_PKEY *keys[KEYS];
 static char key_texts[KEYS][BASE64_SIZE(RECEIPT_KEY_SIZE) + 1];
+static const char *log_name;   /* of the log in the lists that are signed; NULL: they have none */
 static struct buf signer_list; /* that all archives here contain if nothing else is said */
 
 static void make_keys(void)
@@ -119,12 +121,20 @@ static void sign_list(const struct signer_list_key *listed, size_t count, struct
 	                                      .sha256 = sha256_of(der.data, der.size),
 	                                      .used_from_us = fixture.base_us,
 	                                      .used_until_us = TIME_NONE};
+	char vkey[NOTE_VKEY_SIZE];
+	const struct signer_list_key log = {vkey, fixture.base_us, TIME_NONE, NULL};
+	if (log_name) {
+		const uint8_t bytes[NOTE_KEY_SIZE] = {1};
+		const struct note_key key = note_key_make(log_name, NOTE_ED25519, bytes);
+		note_key_write(&key, vkey);
+	}
 	const struct signer_list list = {.service_name = "Constancia",
 	                                 .service_prefix = "svc",
 	                                 .service_url = "https://example.test",
 	                                 .issued_at_us = now_us,
 	                                 .items = &item,
 	                                 .count = 1,
+	                                 .keys[SIGNER_LIST_LOG] = {&log, log_name ? 1 : 0},
 	                                 .keys[SIGNER_LIST_RECEIPT] = {listed, count}};
 	signer_list_write(&list, &text);
 	struct cms_signer holder;
@@ -694,6 +704,97 @@ TEST_CASE(a_key_that_did_not_sign_the_certificate_is_not_certified)
 		verify_fork(&fork, NULL, NULL, LISTED, 2, &result);
 		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "differs from the acknowledged");
 		verify_result_free(&result);
+	}
+}
+
+/* ---- receipts and each other ---- */
+
+/* Verifies the archive with two receipts of events that it does not contain. */
+static void verify_two(const char *const changes[2][4], const enum key by[2], int exit_code,
+                       struct verify_result *ret_result)
+{
+	BUF_AUTO struct buf text = {.limit = 65536};
+	for (size_t i = 0; i < 2; i++) {
+		struct buf once, altered, made;
+		alter(&receipts[0], changes[i][0], changes[i][1], &once);
+		alter(&once, changes[i][2], changes[i][3], &altered);
+		sign(&altered, by[i], KEPT, &made);
+		buf_add_slice(&text, buf_slice(&made));
+		buf_add_byte(&text, '\n');
+		buf_free(&once);
+		buf_free(&altered);
+		buf_free(&made);
+	}
+	verify(buf_slice(&text), exit_code, ret_result);
+}
+
+TEST_CASE(receipts_that_contradict_each_other_show_two_histories)
+{
+	static const enum key listed[2] = {LISTED, LISTED}, one[2] = {LISTED, UNLISTED};
+#define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+#define OF(number, from, to)                                                                       \
+	{                                                                                              \
+		"\"sequence\":7", "\"sequence\":" number, from, to                                         \
+	}
+	static const struct {
+		const char *changes[2][4], *finding;
+	} cases[] = {
+		{{OF("16", "order", "order"), OF("16", "\"received_at\":\"2", "\"received_at\":\"3")},
+	     " 1, of event 16 contradict each other: received_at"},
+		{{OF("16", "order", "order"), OF("16", "\"hash\":\"", "\"hash\":\"" ZEROS "\",\"was\":\"")},
+	     "each other: hash"},
+		{{OF("16", "\"received_at\":\"2", "\"received_at\":\"3"), OF("17", "order", "order")},
+	     "receipts of event 17 and, in "},
+	};
+	static const char *const agree[][2][4] = {
+		{OF("16", "order", "order"), OF("16", "order", "Order")}, /* which is not signed */
+		{OF("16", "order", "order"), OF("17", "\"received_at\":\"2", "\"received_at\":\"3")},
+		{OF("17", "order", "order"), OF("16", "order", "order")},
+	};
+#undef OF
+#undef ZEROS
+	struct verify_result result;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		verify_two(cases[i].changes, listed, 1, &result);
+		fixture_expect_finding(&result, VERIFY_WRONG, "", cases[i].finding);
+		assert_int_equal(result.wrong, 1);
+		verify_result_free(&result);
+		verify_two(cases[i].changes, one, 2, &result);
+		assert_int_equal(result.wrong, 0);
+		verify_result_free(&result);
+	}
+	for (size_t i = 0; i < sizeof agree / sizeof *agree; i++) {
+		verify_two(agree[i], listed, 2, &result);
+		assert_int_equal(result.wrong, 0);
+		verify_result_free(&result);
+	}
+}
+
+/* The promise of a receipt is about the log that it names. */
+TEST_CASE(a_receipt_of_another_log_is_named)
+{
+	const struct signer_list_proof proof = prove(LISTED);
+	const struct signer_list_key listed = {key_texts[LISTED], fixture.base_us, TIME_NONE, &proof};
+	static const char *const names[] = {"log.example/other", "log.example/segments"};
+	for (size_t i = 0; i < 2; i++) {
+		BUF_AUTO struct buf list = {0};
+		struct fixture_archive good = archive;
+		struct verify_result result;
+		char name[16];
+		snprintf(name, sizeof name, "origin-%zu", i);
+		log_name = names[i];
+		sign_list(&listed, 1, &list);
+		log_name = NULL;
+		fixture.signer_list = buf_slice(&list);
+		assert_int_equal(fixture_make(&fixture, name, &plan, &archive), 0);
+		fixture.signer_list = buf_slice(&signer_list);
+		verify_signed(0, NULL, NULL, LISTED, KEPT, 0, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "",
+		                               "event 7 names the log log.example/segments, but the lists "
+		                               "of signers of its service name log.example/other"),
+		                 i == 0);
+		verify_result_free(&result);
+		archive = good;
 	}
 }
 
