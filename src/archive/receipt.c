@@ -14,6 +14,7 @@ struct reader {
 	struct arena *arena;
 	struct receipt *items;
 	size_t count;
+	bool any_usable;
 	struct error *error;
 };
 
@@ -29,6 +30,15 @@ static struct slice trim(struct slice text)
 	while (text.size > 0 && is_blank(text.data[text.size - 1]))
 		text.size--;
 	return text;
+}
+
+/* Adds a receipt that cannot be used, for the cause in the error. */
+static int add_unusable(struct reader *reader)
+{
+	struct receipt *item = &reader->items[reader->count];
+	*item = (struct receipt){.cause = arena_text(reader->arena, reader->error->cause)};
+	reader->count++;
+	return item->cause ? OK : ERR_NO_MEMORY;
 }
 
 static int parse(struct reader *reader, struct slice text, struct json **ret_json)
@@ -152,17 +162,20 @@ static int add(struct reader *reader, const struct json *json)
 {
 	struct receipt *item = &reader->items[reader->count];
 	struct error detail = {0};
+	*item = (struct receipt){0};
 	int result =
 		archive_read_receipt(reader->arena, json, &item->event, &item->chain_hash, &detail);
 	const struct json *signature = json_member(json, "receipt");
-	item->signature = NULL;
 	if (!result && signature && signature->type != JSON_NULL)
 		result = read_signature(reader->arena, signature, &item->signature, &detail);
-	if (result == ERR_INVALID_EVIDENCE)
-		return error_cause(reader->error, result,
-		                   "receipt %zu is not a response to a registration: %.*s",
-		                   reader->count + 1, CAUSE_MAX, detail.cause);
+	if (result == ERR_INVALID_EVIDENCE) {
+		(void)error_cause(reader->error, result,
+		                  "receipt %zu is not a response to a registration: %.*s",
+		                  reader->count + 1, CAUSE_MAX, detail.cause);
+		return add_unusable(reader);
+	}
 	reader->count += !result;
+	reader->any_usable |= !result;
 	return result;
 }
 
@@ -205,6 +218,8 @@ static int read_lines(struct reader *reader, struct slice text)
 		result = parse(reader, line, &json);
 		if (!result)
 			result = add(reader, json);
+		else if (result == ERR_INVALID_EVIDENCE)
+			result = add_unusable(reader);
 	}
 	return result;
 }
@@ -212,7 +227,8 @@ static int read_lines(struct reader *reader, struct slice text)
 int receipts_read(struct arena *arena, struct slice text, struct receipt **ret_receipts,
                   size_t *ret_count, struct error *error)
 {
-	struct reader reader = {.arena = arena, .error = error};
+	struct error unasked = {0};
+	struct reader reader = {.arena = arena, .error = error ? error : &unasked};
 	struct json *json;
 	int result = 0;
 	text = trim(text);
@@ -223,11 +239,13 @@ int receipts_read(struct arena *arena, struct slice text, struct receipt **ret_r
 		result = make_room(&reader, 0);
 	else if ((result = parse(&reader, text, &json)) == 0)
 		result = read_value(&reader, json);
-	else if (result == ERR_INVALID_EVIDENCE && text.data[0] == '{' &&
-	         memchr(text.data, '\n', text.size))
+	else if (result == ERR_INVALID_EVIDENCE && memchr(text.data, '\n', text.size))
 		result = read_lines(&reader, text);
 	if (result < 0)
 		return result;
+	if (!reader.any_usable)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "%s", reader.items[0].cause);
+	error_clear(reader.error);
 	*ret_receipts = reader.items;
 	*ret_count = reader.count;
 	return 0;

@@ -19,11 +19,13 @@ struct receipt {
 	struct event_facts event; /* without config_hash and previous_chain_hash */
 	struct sha256 chain_hash;
 	const struct receipt_signature *signature; /* NULL: unsigned */
+	const char *cause; /* why it cannot be used, and nothing else is set then; NULL: it can */
 };
 
-/* Reads receipts. The results point into the arena and the text; the array is in the arena. Returns
- * 0 with at least one receipt; ERR_INVALID_EVIDENCE with the number of the receipt in the cause;
- * ERR_NO_MEMORY. */
+/* Reads receipts. The results point into the arena and the text; the array is in the arena. One
+ * that cannot be used, such as a line that is not JSON, has its `cause` and spoils no other one.
+ * Returns 0 with at least one receipt that can be used; ERR_INVALID_EVIDENCE with the cause of the
+ * first, which has its number; ERR_NO_MEMORY. */
 int receipts_read(struct arena *arena, struct slice text, struct receipt **ret_receipts,
                   size_t *ret_count, struct error *error) MUST_CHECK;
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/receipt.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cli/api_access.h"
@@ -84,6 +85,36 @@ static int report(const struct work *work, const char *name,
 	return 0;
 }
 
+/* Makes sure that a signed receipt can be used later: `verify --receipt` reads it, and its
+ * signature is valid. */
+static int judge(const struct work *work, const char *name,
+                 const struct file_registration *registration, struct slice line,
+                 struct error *error)
+{
+	const struct json *stated = json_member(registration->receipt, "receipt");
+	ARENA_AUTO struct arena arena;
+	struct receipt *receipt;
+	size_t count;
+	bool is_valid = true;
+	if (!stated || stated->type == JSON_NULL)
+		return OK;
+	arena_init(&arena, 8 * RECEIPT_LINE_MAX);
+	int result = receipts_read(&arena, line, &receipt, &count, error);
+	if (!result && receipt->signature)
+		result = receipt_verify(receipt, &is_valid);
+	if (!result && !is_valid)
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "its signature is not valid");
+	if (result != ERR_INVALID_EVIDENCE)
+		return result;
+	char reason[160];
+	snprintf(reason, sizeof reason, "%s", error_reason(error, result));
+	return tool_fail(
+		error, result,
+		"%s is registered, and its receipt was added to %s, but it proves nothing (%s). "
+		"Report this to the operator of the service.",
+		name, work->receipts, reason);
+}
+
 /* Stores the receipt before anything is printed, because the event exists. */
 static int keep(struct work *work, const char *name, const struct file_registration *registration,
                 struct error *error)
@@ -104,6 +135,9 @@ static int keep(struct work *work, const char *name, const struct file_registrat
 	}
 	if (!registration->matches)
 		return error_set(error, ERR_INVALID_EVIDENCE, MSG_TOOLS_RECEIPT, NULL);
+	result = judge(work, name, registration, buf_slice(&line), error);
+	if (result)
+		return result;
 	result = report(work, name, registration);
 	(void)fflush(stdout);
 	return result;

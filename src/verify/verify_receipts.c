@@ -87,12 +87,17 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
 	run->receipts = items;
 	int result = OK;
 	for (size_t i = 0; i < count && !result; i++) {
-		struct loaded_receipt *item = &items[run->receipt_count++];
+		struct loaded_receipt *item = &items[run->receipt_count];
 		*item = (struct loaded_receipt){
 			.receipt = receipts[i], .path = path, .sealed_us = TIME_NONE, .passed_us = TIME_NONE};
 		if (count > 1)
 			snprintf(item->where, sizeof item->where, "receipt %zu", i + 1);
-		result = check_signature(item);
+		if (receipts[i].cause)
+			verify_add_cause(run, VERIFY_UNCHECKED, path, item->where, FINDING_RECEIPT_MALFORMED,
+			                 receipts[i].cause);
+		else
+			result = check_signature(item);
+		run->receipt_count += !receipts[i].cause;
 	}
 	return result;
 }

@@ -163,6 +163,23 @@ def test_a_receipt_of_something_else_is_kept_and_reported(script, tmp_path, answ
     assert len(receipts_of(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("change, why", [
+    ({"size": 2000}, "'size'"), ({"origin": "o" * 300}, "'origin'"), ({"path": ["AAAA"] * 11}, "'path'"),
+    ({"origin": "another.example"}, "its signature is not valid"), (None, "object")])
+def test_a_receipt_that_proves_nothing_is_kept_and_reported(service, hash_channel, script, tmp_path,  # noqa: F811
+                                                            change, why):
+    tools = tools_of(service, hash_channel.test_key["key"], tmp_path)
+    (tools.folder / "a").write_text(fresh())
+    (good,) = tools.lines("register", "a", "--digest-only", "--receipts", "good")
+    (tools.folder / "good").unlink()
+    receipt = {**good["receipt"], "receipt": {**good["receipt"]["receipt"], **change} if change else []}
+    script.answers = [say(201, json.dumps(receipt).encode())]
+    answered = Tools(f"{script.url}/v1", "svc_test_x", tools.folder)
+    error = answered.error("register", "a", "--digest-only", "--ref", good["receipt"]["client_ref"])
+    assert "it proves nothing" in error["message"] and why in error["message"], error
+    assert receipts_of(tools.folder) == [receipt]
+
+
 def test_what_is_no_answer_of_the_service_is_named(script, tmp_path):  # noqa: F811
     (tmp_path / "a").write_bytes(b"one")
     tools = Tools(f"{script.url}/v1", "svc_test_x", tmp_path)

@@ -368,6 +368,43 @@ TEST_CASE(what_is_no_receipt_is_unchecked)
 	verify_result_free(&result);
 }
 
+/* One odd line, which the service could have made, spoils no other one. */
+TEST_CASE(a_receipt_that_cannot_be_used_spoils_no_other_one)
+{
+	static const char *const odd[] = {
+		"{}",           "x", "[1]", "{\"code\":\"validation_error\"}", "{\"event_id\":", "\"text\"",
+		"{\"receipt\":"};
+	static const char *const frames[][3] = {{"", "\n", "\n"}, {"[", ",", "]"}};
+	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+		for (size_t place = 0; place < 3; place++)
+			for (size_t frame = 0; frame < 2; frame++) {
+				struct verify_result result;
+				struct buf altered;
+				BUF_AUTO struct buf text = {.limit = 65536};
+				char where[16];
+				bool is_json = odd[i][0] != 'x' && odd[i][strlen(odd[i]) - 1] != ':';
+				if (frame == 1 && !is_json)
+					continue; /* no array */
+				alter(&receipts[3], "order", "Order", &altered);
+				const struct slice lines[] = {buf_slice(&receipts[1]), buf_slice(&altered)};
+				buf_add_text(&text, frames[frame][0]);
+				for (size_t k = 0, used = 0; k < 3; k++) {
+					buf_add_text(&text, k ? frames[frame][1] : "");
+					buf_add_slice(&text, k == place ? slice_of(odd[i]) : lines[used]);
+					used += k != place;
+				}
+				buf_add_text(&text, frames[frame][2]);
+				verify(buf_slice(&text), 2, &result);
+				snprintf(where, sizeof where, "receipt %zu", place + 1);
+				fixture_expect_finding(&result, VERIFY_UNCHECKED, where, "cannot be used");
+				snprintf(where, sizeof where, "receipt %d", place < 2 ? 3 : 2);
+				fixture_expect_finding(&result, VERIFY_UNCHECKED, where, "client_ref");
+				assert_int_equal(result.checked.receipts, 2);
+				verify_result_free(&result);
+				buf_free(&altered);
+			}
+}
+
 /* ---- signed receipts ---- */
 
 #define KEPT INT64_MAX /* a promise that no segment here breaks */
@@ -551,6 +588,20 @@ TEST_CASE(a_malformed_signature_makes_the_file_unusable)
 		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "cannot be used as receipts");
 		fixture_expect_finding(&result, VERIFY_UNCHECKED, "", changes[i][2]);
 		verify_result_free(&result);
+		/* It hides no other one. */
+		BUF_AUTO struct buf both = {.limit = 65536};
+		struct buf changed, contradicting;
+		alter(&receipts[1], "\"received_at\":\"2", "\"received_at\":\"3", &changed);
+		sign(&changed, LISTED, KEPT, &contradicting);
+		buf_add_slice(&both, buf_slice(&altered));
+		buf_add_byte(&both, '\n');
+		buf_add_slice(&both, buf_slice(&contradicting));
+		verify(buf_slice(&both), 1, &result);
+		fixture_expect_finding(&result, VERIFY_WRONG, "receipt 2", "two histories: event 8");
+		fixture_expect_finding(&result, VERIFY_UNCHECKED, "receipt 1", changes[i][2]);
+		verify_result_free(&result);
+		buf_free(&changed);
+		buf_free(&contradicting);
 		buf_free(&made);
 		buf_free(&altered);
 	}
