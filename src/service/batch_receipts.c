@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/log_throttle.h"
 #include "ledger/receipt_statement.h"
@@ -31,15 +32,31 @@ static bool has_receipt(const struct registration *item)
 	return !item->result && item->event;
 }
 
-static int64_t seal_by_us(const struct batch_receipts *receipts, const struct event *event)
+static int64_t later_of(int64_t a_us, int64_t b_us)
 {
-	return event->mode == MODE_TEST ? TIME_NONE : event->received_at_us + receipts->promise_us;
+	return a_us > b_us ? a_us : b_us;
+}
+
+/* An event that is acknowledged again may be of before seal.promise was reduced. Its receipt
+ * promises nothing that is no longer possible. */
+static int64_t seal_by_us(const struct batch_receipts *receipts, const struct registration *item)
+{
+	const struct event *event = item->event;
+	if (event->mode == MODE_TEST)
+		return TIME_NONE;
+	int64_t promised_us = event->received_at_us + receipts->promise_us;
+	if (!item->replayed)
+		return promised_us;
+	if (event->sealed_at_us != TIME_NONE)
+		return later_of(promised_us, event->sealed_at_us);
+	return promised_us >= receipts->next_us ? promised_us : receipts->possible_us;
 }
 
 /* Returns false if there is no memory. */
-static bool make_leaf(struct batch_receipts *receipts, const struct event *event,
+static bool make_leaf(struct batch_receipts *receipts, const struct registration *item,
                       struct sha256 *ret_leaf)
 {
+	const struct event *event = item->event;
 	const struct receipt_facts facts = {
 		.channel_id = event->channel_id,
 		.chain = event->mode,
@@ -48,7 +65,7 @@ static bool make_leaf(struct batch_receipts *receipts, const struct event *event
 		.received_at_us = event->received_at_us,
 		.chain_hash = event->chain_hash,
 		.origin = receipts->service->log_origin,
-		.seal_by_us = seal_by_us(receipts, event),
+		.seal_by_us = seal_by_us(receipts, item),
 	};
 	buf_clear(&receipts->statement);
 	receipt_statement(&facts, &receipts->statement);
@@ -59,10 +76,9 @@ static bool make_leaf(struct batch_receipts *receipts, const struct event *event
 }
 
 /* An event may just have missed a round, and the next one may wait for an authority. */
-static int64_t promise_us(const struct settings *settings)
+static int64_t least_promise_us(const struct settings *settings)
 {
-	int64_t least_us = 2 * settings->seal_interval;
-	return settings->seal_promise > least_us ? settings->seal_promise : least_us;
+	return 2 * settings->seal_interval;
 }
 
 void batch_receipts_begin(struct batch_receipts *receipts, const struct registration_batch *batch)
@@ -73,12 +89,16 @@ void batch_receipts_begin(struct batch_receipts *receipts, const struct registra
 	if (!signer)
 		return;
 	assert(batch->count <= BATCH_TREE_LEAVES_MAX);
-	receipts->promise_us = promise_us(receipts->service->settings);
+	const int64_t least_us = least_promise_us(receipts->service->settings);
+	receipts->promise_us = later_of(receipts->service->settings->seal_promise, least_us);
+	const int64_t now_us = clock_now_us();
+	receipts->next_us = now_us + receipts->service->settings->seal_interval;
+	receipts->possible_us = now_us + least_us;
 	for (size_t i = 0; i < batch->count; i++) {
 		const struct registration *item = batch->items[i];
 		if (!has_receipt(item))
 			continue;
-		if (!make_leaf(receipts, item->event, &tree->nodes[tree->count])) {
+		if (!make_leaf(receipts, item, &tree->nodes[tree->count])) {
 			tree->count = 0;
 			return;
 		}
@@ -114,7 +134,7 @@ static struct receipt_signature *make_receipt(const struct batch_receipts *recei
 		return NULL;
 	*made = (struct receipt_signature){
 		.origin = receipts->service->log_origin,
-		.seal_by_us = seal_by_us(receipts, item->event),
+		.seal_by_us = seal_by_us(receipts, item),
 		.index = (int64_t)index,
 		.tree_size = (int64_t)receipts->tree.count,
 	};

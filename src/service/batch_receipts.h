@@ -13,8 +13,11 @@
 
 struct batch_receipts {
 	struct service *service;
-	unsigned lane;        /* number of the sequencer */
-	int64_t promise_us;   /* of the present batch */
+	unsigned lane; /* number of the sequencer */
+	/* Of the present batch: */
+	int64_t promise_us;
+	int64_t next_us;      /* the next round has begun by then */
+	int64_t possible_us;  /* the earliest time that is promised for an event that waits until now */
 	struct buf statement; /* scratch */
 	struct batch_tree tree;
 };

@@ -15,14 +15,21 @@ static struct {
 	size_t begun, ended, logged;
 	struct sha256 root; /* of the last request */
 	bool answers;
+	int64_t now_us;
 } seen;
 
+int64_t __wrap_clock_now_us(void);
 void __wrap_receipt_signer_begin(struct receipt_signer *signer, unsigned lane,
                                  const struct sha256 *root);
 bool __wrap_receipt_signer_end(struct receipt_signer *signer, unsigned lane,
                                uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE]);
 const uint8_t *__wrap_receipt_signer_key(const struct receipt_signer *signer);
 void __wrap_log_write(enum log_level level, const char *event, ...);
+
+int64_t __wrap_clock_now_us(void)
+{
+	return seen.now_us;
+}
 
 void __wrap_receipt_signer_begin(struct receipt_signer *signer, unsigned lane,
                                  const struct sha256 *root)
@@ -66,6 +73,7 @@ static int set_up(void **state)
 	memset(&seen, 0, sizeof seen);
 	memset(&service, 0, sizeof service);
 	seen.answers = true;
+	seen.now_us = RECEIVED_US;
 	settings = (struct settings){.seal_promise = PROMISE_US};
 	service.settings = &settings;
 	service.receipt_signer = (struct receipt_signer *)&service; /* never read */
@@ -77,6 +85,7 @@ static int set_up(void **state)
 		                           .declaration = {.hash_algorithm = HASH_SHA256},
 		                           .sequence = (int64_t)i + 1,
 		                           .received_at_us = RECEIVED_US + (int64_t)i,
+		                           .sealed_at_us = TIME_NONE,
 		                           .mode = i % 5 == 4 ? MODE_TEST : MODE_LIVE};
 		items[i] = (struct registration){.event = &events[i], .arena = &arena};
 		listed[i] = &items[i];
@@ -240,6 +249,34 @@ TEST_CASE(turned_off_nothing_is_asked_or_counted)
 	assert_null(items[0].receipt);
 	assert_int_equal(seen.begun + seen.ended + seen.logged, 0);
 	assert_int_equal(service.counters.receipts_unsigned, 0);
+}
+
+/* What was promised with another setting may be in the past. */
+TEST_CASE(a_replay_promises_what_is_possible)
+{
+	const struct registration_batch batch = batch_of(4);
+	items[0].replayed = true; /* and its promise can be kept */
+	events[0].received_at_us = RECEIVED_US + 260 * US_PER_SECOND;
+	settings.seal_promise = 60 * US_PER_SECOND;
+	settings.seal_interval = 20 * US_PER_SECOND;
+	seen.now_us = RECEIVED_US + 300 * US_PER_SECOND;
+	items[1].replayed = items[2].replayed = items[3].replayed = true;
+	events[2].sealed_at_us = RECEIVED_US + 200 * US_PER_SECOND;
+	events[3].sealed_at_us = RECEIVED_US + 10 * US_PER_SECOND;
+	batch_receipts_begin(&receipts, &batch);
+	seen.now_us += 7 * US_PER_SECOND; /* the commit */
+	batch_receipts_end(&receipts, &batch);
+	const int64_t expected[] = {events[0].received_at_us + settings.seal_promise,
+	                            RECEIVED_US + 340 * US_PER_SECOND, events[2].sealed_at_us,
+	                            events[3].received_at_us + settings.seal_promise};
+	for (size_t i = 0; i < 4; i++) {
+		const struct receipt_signature *given = items[i].receipt;
+		struct merkle_path path = {.count = given->path_count};
+		memcpy(path.hashes, given->path, sizeof given->path);
+		const struct sha256 leaf = leaf_of(&events[i], expected[i]);
+		assert_int_equal(given->seal_by_us, expected[i]);
+		assert_true(merkle_is_included(&leaf, i, 4, &path, &seen.root));
+	}
 }
 
 TEST_MAIN_EACH(set_up, tear_down)
