@@ -117,28 +117,13 @@ static int read_listing(struct store *store, struct listing *listing, struct err
 
 /* ---- the keys of this node ---- */
 
-static int prove(struct service *service, const char *key, const struct sha256 *certificate,
-                 struct error *error)
-{
-	uint8_t signature[RECEIPT_SIGNATURE_SIZE];
-	char proof[BASE64_SIZE(RECEIPT_SIGNATURE_SIZE) + 1], proof_of[2 * SHA256_SIZE + 1];
-	if (!receipt_signer_prove(service->receipt_signer, certificate, signature))
-		return error_cause(error, ERR_UNAVAILABLE, "the signer of receipts does not sign");
-	base64_encode(signature, sizeof signature, proof);
-	hex_encode(certificate->bytes, SHA256_SIZE, proof_of);
-	return store_put_key_proof(service->store, key, proof, proof_of, error);
-}
-
-int signer_listing_add_keys(struct service *service, const struct sha256 *certificate,
-                            struct error *error)
+int signer_listing_add_keys(struct service *service, struct error *error)
 {
 	char text[NOTE_VKEY_SIZE];
 	int result = OK;
 	if (service->receipt_signer) {
 		base64_encode(receipt_signer_key(service->receipt_signer), RECEIPT_KEY_SIZE, text);
 		result = store_add_public_key(service->store, PUBLIC_KEY_RECEIPT, text, error);
-		if (!result && certificate)
-			result = prove(service, text, certificate, error);
 	}
 	if (result || !service->signer)
 		return result;
@@ -146,6 +131,22 @@ int signer_listing_add_keys(struct service *service, const struct sha256 *certif
 		note_key_make(service->log_origin, NOTE_ED25519, signer_log_key(service->signer));
 	note_key_write(&key, text);
 	return store_add_public_key(service->store, PUBLIC_KEY_LOG, text, error);
+}
+
+int signer_listing_prove(struct service *service, const struct sha256 *certificate, bool *ret_done,
+                         struct error *error)
+{
+	uint8_t signature[RECEIPT_SIGNATURE_SIZE];
+	char key[BASE64_SIZE(RECEIPT_KEY_SIZE) + 1], proof[BASE64_SIZE(RECEIPT_SIGNATURE_SIZE) + 1],
+		proof_of[2 * SHA256_SIZE + 1];
+	*ret_done = !service->receipt_signer ||
+	            receipt_signer_prove(service->receipt_signer, certificate, signature);
+	if (!service->receipt_signer || !*ret_done)
+		return OK;
+	base64_encode(receipt_signer_key(service->receipt_signer), RECEIPT_KEY_SIZE, key);
+	base64_encode(signature, sizeof signature, proof);
+	hex_encode(certificate->bytes, SHA256_SIZE, proof_of);
+	return store_put_key_proof(service->store, key, proof, proof_of, error);
 }
 
 /* ---- signing ---- */

@@ -9,12 +9,13 @@
 #define SIGNER_LISTING_NAME "signers.p7m"
 #define SIGNER_LISTING_MAX ((size_t)9 << 20)
 
-/* Records the keys with which this node signs receipts and checkpoints, so that lists name them,
- * and proves that its key of receipts signs for the certificate in force (NULL: none).
- * ERR_UNAVAILABLE: the key did not sign. ERR_FULL: too many nodes have signed with keys of their
- * own. */
-int signer_listing_add_keys(struct service *service, const struct sha256 *certificate,
-                            struct error *error) MUST_CHECK;
+/* Records the keys with which this node signs receipts and checkpoints, so that lists name them.
+ * ERR_FULL: too many nodes have signed with keys of their own. */
+int signer_listing_add_keys(struct service *service, struct error *error) MUST_CHECK;
+/* Proves that this node's key of receipts signs for a certificate, if receipts are signed here; the
+ * key was added before. *ret_done false: the key did not sign. */
+int signer_listing_prove(struct service *service, const struct sha256 *certificate, bool *ret_done,
+                         struct error *error) MUST_CHECK;
 /* Determines whether a new list is due and this node can sign it. */
 int signer_listing_is_due(struct service *service, bool *ret_due, struct error *error) MUST_CHECK;
 /* Signs the list and stores it. Blocks on an authority. ERR_UNAVAILABLE: also if the list changed

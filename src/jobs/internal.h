@@ -64,9 +64,11 @@ job_thread_run_function renewer_run;
 struct list_signer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
-	int64_t failures;         /* consecutive */
-	bool has_keys;            /* the store has the public keys of this node */
-	struct sha256 proved_for; /* the certificate in force then; zeros: none */
+	int64_t failures; /* consecutive */
+	bool has_keys;    /* the store has the public keys of this node */
+	bool is_listed;   /* none of them was refused */
+	bool is_proved;   /* its key of receipts signed the certificate below */
+	struct sha256 certificate;
 };
 void list_signer_init(struct list_signer *list_signer, struct service *service, const char *node);
 job_thread_run_function list_signer_run;

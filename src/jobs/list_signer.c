@@ -36,23 +36,41 @@ static int sign(struct list_signer *list_signer, struct error *error)
 	return result;
 }
 
-/* Once for each certificate; a store without room for them, or a key that was ended, is logged, and
- * the list signed without them. */
+/* Once; a store without room for them, or a key that was ended, is logged, and the list signed
+ * without them. */
 static int add_keys(struct list_signer *list_signer, struct error *error)
 {
-	struct sha256 in_force = {0};
-	bool any = false;
-	int result = store_get_signer(list_signer->service->store, &in_force, &any, error);
-	if (result || (list_signer->has_keys && sha256_equal(&in_force, &list_signer->proved_for)))
-		return result;
-	result = signer_listing_add_keys(list_signer->service, any ? &in_force : NULL, error);
+	if (list_signer->has_keys)
+		return OK;
+	int result = signer_listing_add_keys(list_signer->service, error);
 	bool refused = result == ERR_FULL || result == ERR_REFUSED;
 	if (refused)
 		log_error("public_keys_not_listed", "cause", error->cause, "consequence",
 		          "receipts of this node cannot be attributed to the service");
 	list_signer->has_keys = !result || refused;
-	list_signer->proved_for = in_force;
+	list_signer->is_listed = !result;
 	return refused ? OK : result;
+}
+
+/* Once for each certificate. While the key does not sign, the list is signed without its proof. */
+static int prove_key(struct list_signer *list_signer, struct error *error)
+{
+	struct sha256 in_force;
+	bool any = false, done = false;
+	if (!list_signer->is_listed)
+		return OK;
+	int result = store_get_signer(list_signer->service->store, &in_force, &any, error);
+	bool is_new = any && !sha256_equal(&in_force, &list_signer->certificate);
+	if (result || !any || (list_signer->is_proved && !is_new))
+		return result;
+	result = signer_listing_prove(list_signer->service, &in_force, &done, error);
+	if (!result && !done && is_new)
+		log_warning("receipt_key_not_proved", "cause", "the signer of receipts does not sign",
+		            "consequence", "receipts of this node cannot be attributed to the service yet");
+	if (!result)
+		list_signer->certificate = in_force;
+	list_signer->is_proved = !result && done;
+	return result;
 }
 
 int64_t list_signer_run(void *context, const atomic_bool *stopping)
@@ -63,6 +81,8 @@ int64_t list_signer_run(void *context, const atomic_bool *stopping)
 	if (read_only_is_active(list_signer->service))
 		return READ_ONLY_POLL_US;
 	int result = add_keys(list_signer, &error);
+	if (!result)
+		result = prove_key(list_signer, &error);
 	if (!result)
 		result = signer_listing_is_due(list_signer->service, &due, &error);
 	if (!result && due)

@@ -241,7 +241,8 @@ const struct certificate_facts *verify_receipt_key_signer(const struct run *run,
 	const struct receipt_keys *keys = run->receipt_keys;
 	for (size_t i = 0; keys && i < keys->count; i++) {
 		const struct certificate_facts *signer = &keys->items[i].signer;
-		if (find_key(&keys->items[i], key) &&
+		struct key *found = find_key(&keys->items[i], key);
+		if (found && is_proved_for(run, &keys->items[i], found, &signer->sha256, signer->subject) &&
 		    verify_receipt_key_is_certified(run, &signer->sha256, signer->subject, key,
 		                                    received_us))
 			return signer;

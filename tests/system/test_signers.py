@@ -2,8 +2,10 @@
 
 import contextlib
 import json
+import os
 import re
 import shlex
+import signal
 import time
 
 import pytest
@@ -123,11 +125,15 @@ def test_the_next_key_is_taken_while_serving_and_old_evidence_stays_valid(tmp_pa
     with operators(tmp_path, pki, {**first, **as_next(second)}) as service:
         service.start()
         assert service.certify("a") == pki.sha256("first")
+        (receipt_signer,) = service.children("receipt-signer")
+        os.kill(receipt_signer, signal.SIGSTOP)
         told = service.admin("signer", "rotate", "--reason", "as every year")["data"]
         assert [item["sha256"] for item in told] == [pki.sha256("first"), pki.sha256("second")]
         assert service.certify("b") == pki.sha256("second")
         assert service.verify(tmp_path / "a.zip") == pki.sha256("first")
-        # The key of receipts signs the new certificate.
+        # The key of receipts signs the new certificate, once it signs at all.
+        service.logged(lambda line: line["event"] == "receipt_key_not_proved")
+        os.kill(receipt_signer, signal.SIGCONT)
         proofs = "SELECT key, proof, proof_of FROM public_keys WHERE kind = 'receipt'"
         ((key, proof, sha256),) = eventually(
             lambda: [row for row in service.store.rows(proofs) if row[2] == pki.sha256("second")], "another proof")
