@@ -40,7 +40,7 @@ struct recovery {
 	bool checked, valid;
 	struct json *check;              /* result of `store check` */
 	struct skipped_objects *skipped; /* NULL: the backup must have all of its objects */
-	bool rollback_found, rollback_accepted;
+	bool rollback_found, rollback_accepted, log_ended;
 	char steps[STEPS_MAX][STEP_SIZE];
 	size_t step_count;
 	struct arena arena;
@@ -181,6 +181,7 @@ static int settle_rollback(struct recovery *recovery, struct error *error)
 		return OK;
 	result = node_accept_rollback(settings, slice_of(recovery->reason), &history, error);
 	recovery->rollback_accepted = !result;
+	recovery->log_ended = !result && history.log_ended;
 	return result;
 }
 
@@ -344,6 +345,7 @@ static int print_json(const struct recovery *recovery)
 		json_null(&writer, "valid");
 	json_boolean(&writer, "rollback_found", recovery->rollback_found);
 	json_boolean(&writer, "rollback_accepted", recovery->rollback_accepted);
+	json_boolean(&writer, "log_ended", recovery->log_ended);
 	write_problems(recovery, &writer);
 	json_begin_array(&writer, "next");
 	for (size_t i = 0; i < recovery->step_count; i++)
@@ -379,6 +381,8 @@ static int print_text(const struct recovery *recovery)
 	                        "'constancia store wake'.");
 	if (recovery->rollback_accepted)
 		puts("The rollback is confirmed.");
+	if (recovery->log_ended)
+		puts("The log of segments has ended: set log.origin to a new name on all nodes.");
 	if (count_skipped(recovery))
 		printf("Skipped, because they are damaged or missing in the backup: %lld.\n",
 		       (long long)count_skipped(recovery));

@@ -172,12 +172,16 @@ int command_distribute(const struct command_line *line)
 static void print_accepted(const struct command_line *line, const struct history *history)
 {
 	if (line->json)
-		printf("{\"store_id\":\"%s\",\"round\":%lld,\"known_round\":%lld}\n", history->store_id,
-		       (long long)history->found.round, (long long)history->known.round);
+		printf("{\"store_id\":\"%s\",\"round\":%lld,\"known_round\":%lld,\"log_ended\":%s}\n",
+		       history->store_id, (long long)history->found.round, (long long)history->known.round,
+		       history->log_ended ? "true" : "false");
 	else
 		printf("Recorded: the store was rolled back from round %lld to round %lld. Next "
-		       "step: 'constancia store check'.\n",
-		       (long long)history->known.round, (long long)history->found.round);
+		       "step: %s'constancia store check'.\n",
+		       (long long)history->known.round, (long long)history->found.round,
+		       history->log_ended ? "set log.origin to a new name on all nodes, because the log of "
+		                            "segments has ended; then "
+		                          : "");
 }
 
 int command_accept_rollback(const struct command_line *line)

@@ -61,6 +61,7 @@ static void copy(struct db_query *query, int column, char *text, size_t size)
 
 /* The first error that prevents a start, and the setting that it concerns. */
 struct refusal {
+	const struct trial *trial;
 	const char *setting;
 	struct error error;
 };
@@ -117,6 +118,9 @@ static void store_first_error(void *context, bool warning, const char *setting,
                               const struct error *error)
 {
 	struct refusal *first = context;
+	const struct trial *trial = first->trial;
+	if (warning)
+		trial->listener->warn(trial->listener->context, setting, error->cause);
 	if (warning || first->error.code)
 		return;
 	first->setting = setting;
@@ -126,7 +130,7 @@ static void store_first_error(void *context, bool warning, const char *setting,
 /* Runs the checks of a start that need a current schema: rollback detection and signing keys. */
 static int check_store(struct trial *trial, const struct db_options *options, struct error *error)
 {
-	struct refusal first = {0};
+	struct refusal first = {.trial = trial};
 	struct store *store = NULL;
 	int result = store_open(options, &store, error);
 	if (result)

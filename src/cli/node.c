@@ -187,14 +187,16 @@ static int accept_rollback(struct node *node, struct store *store, struct slice 
 	arena_init(&arena, (size_t)1 << 20);
 	struct actor actor;
 	struct act act = {.by = &actor, .operation = "store accept-rollback", .arena = &arena};
+	char origin[NOTE_NAME_MAX + 1];
+	log_origin(node->settings, origin);
 	int result = admin_actor(getuid(), "command", getenv("SUDO_USER"), &arena, &actor);
 	act.reason = arena_copy(&arena, reason.data, reason.size);
 	struct store *acting = store_audited(store, &act);
 	if (!result && (!act.reason || !acting))
 		result = ERR_NO_MEMORY;
 	if (!result)
-		result = history_accept(acting, node->signer, node->settings->service_data_dir, reason, ret,
-		                        error);
+		result = history_accept(acting, node->signer, node->settings->service_data_dir, origin,
+		                        reason, ret, error);
 	store_audited_end(acting);
 	return result;
 }

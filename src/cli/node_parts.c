@@ -9,6 +9,7 @@
 #include "evidence/signers.h"
 #include "seal/receipt_signer.h"
 #include "service/history.h"
+#include "store/tlog/log_checkpoints.h"
 
 /* ---- authorities ---- */
 
@@ -125,6 +126,24 @@ void node_keys_free(struct node_keys *keys)
 	*keys = (struct node_keys){0};
 }
 
+static void warn_of_ended_log(const struct settings *settings, struct store *store,
+                              node_problem_listener *refused, void *context)
+{
+	struct error error = {0};
+	char origin[NOTE_NAME_MAX + 1];
+	bool ended = false;
+	log_origin(settings, origin);
+	int result = store_get_log_end(store, origin, &ended, &error);
+	if (!result && ended)
+		result = error_cause(&error, ERR_REFUSED,
+		                     "the log %s ended when the store was set back and that was confirmed: "
+		                     "nothing is published until a new name is set, on all nodes",
+		                     origin);
+	error.code = result;
+	if (result)
+		refused(context, true, "log.origin", &error);
+}
+
 void node_check_opened_store(const struct settings *settings, struct store *store,
                              const struct node_keys *keys, node_problem_listener *refused,
                              void *context)
@@ -143,4 +162,5 @@ void node_check_opened_store(const struct settings *settings, struct store *stor
 		other.code = result;
 		refused(context, false, "signer.key", &other);
 	}
+	warn_of_ended_log(settings, store, refused, context);
 }

@@ -55,7 +55,8 @@ int node_check_signer(const struct settings *settings, struct node_keys *ret, st
 	MUST_CHECK;
 void node_keys_free(struct node_keys *keys);
 /* Checks whether a start would accept this store: it was not rolled back and names these keys.
- * Writes nothing; passes errors and their settings to `refused`. */
+ * Warns if a rollback ended the log of segments. Writes nothing; passes errors and their settings
+ * to `refused`. */
 void node_check_opened_store(const struct settings *settings, struct store *store,
                              const struct node_keys *keys, node_problem_listener *refused,
                              void *context);

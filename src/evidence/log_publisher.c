@@ -77,31 +77,68 @@ static int write_request(struct log_publisher *publisher, uint64_t old_size, uin
 
 /* ---- signing ---- */
 
+/* Has the signing process sign the text of a checkpoint. It proves from the stored tiles that the
+ * tree begins with the one that the process signed last; ERR_CORRUPT: it does not. */
+static int sign_text(struct log_publisher *publisher, uint64_t known_size, uint64_t size,
+                     struct slice text, uint8_t signature[SIGNER_LOG_SIGNATURE_SIZE],
+                     struct error *error)
+{
+	BUF_AUTO struct buf request;
+	buf_init(&request, WITNESS_REQUEST_MAX);
+	int result = write_request(publisher, known_size, size, text, &request, error);
+	if (!result)
+		result = signer_sign_checkpoint(publisher->service->signer, buf_slice(&request), signature,
+		                                error);
+	return result == ERR_REFUSED ? error_cause(error, ERR_CORRUPT,
+	                                           "the tree of %" PRIu64
+	                                           " entries does not begin with the one of %" PRIu64
+	                                           " that was signed: the store was set back",
+	                                           size, known_size)
+	                             : result;
+}
+
+static int check_size(uint64_t known_size, uint64_t size, struct error *error)
+{
+	return known_size <= size
+	           ? OK
+	           : error_cause(error, ERR_CORRUPT,
+	                         "the log has %" PRIu64 " entries, and a checkpoint of %" PRIu64
+	                         " was signed: the store was set back",
+	                         size, known_size);
+}
+
+static int check_not_ended(struct log_publisher *publisher, struct error *error)
+{
+	bool ended = false;
+	int result = store_get_log_end(publisher->service->store, publisher->origin, &ended, error);
+	return !result && ended
+	           ? error_cause(error, ERR_CORRUPT,
+	                         "the log %s ended when the store was set back and that was confirmed; "
+	                         "set log.origin to a new name on all nodes",
+	                         publisher->origin)
+	           : result;
+}
+
 static int sign_head(struct log_publisher *publisher, const struct log_head *head,
                      struct error *error)
 {
-	struct signer *signer = publisher->service->signer;
 	struct checkpoint checkpoint = {.size = head->size, .root = head->root};
 	memcpy(checkpoint.origin, publisher->origin, sizeof checkpoint.origin);
-	BUF_AUTO struct buf text, request, note;
+	BUF_AUTO struct buf text, note;
 	buf_init(&text, NOTE_SIZE_MAX);
-	buf_init(&request, WITNESS_REQUEST_MAX);
 	buf_init(&note, NOTE_SIZE_MAX);
 	checkpoint_write(&checkpoint, &text);
 	uint64_t known_size;
 	struct sha256 known_root;
 	uint8_t signature[SIGNER_LOG_SIGNATURE_SIZE];
-	int result = signer_get_checkpoint(signer, publisher->origin, &known_size, &known_root, error);
-	if (!result && known_size > head->size)
-		result = error_cause(error, ERR_CORRUPT,
-		                     "the log has %" PRIu64 " entries, and a checkpoint of %" PRIu64
-		                     " was signed: the store was set back",
-		                     head->size, known_size);
+	int result = check_not_ended(publisher, error);
 	if (!result)
-		result =
-			write_request(publisher, known_size, head->size, buf_slice(&text), &request, error);
+		result = signer_get_checkpoint(publisher->service->signer, publisher->origin, &known_size,
+		                               &known_root, error);
 	if (!result)
-		result = signer_sign_checkpoint(signer, buf_slice(&request), signature, error);
+		result = check_size(known_size, head->size, error);
+	if (!result)
+		result = sign_text(publisher, known_size, head->size, buf_slice(&text), signature, error);
 	if (result)
 		return result;
 	buf_add_slice(&note, buf_slice(&text));
@@ -176,6 +213,31 @@ static int read_newest(struct log_publisher *publisher, struct error *error)
 	return result == ERR_NOT_FOUND ? OK : result;
 }
 
+/* Lets this node's signing process know the newest checkpoint, of another node, as its own last
+ * one: if the store is set back later, it refuses other trees as the node that signed does. It
+ * signs the same text again, which gives the same signature. */
+static int take_over(struct log_publisher *publisher, struct error *error)
+{
+	const struct log_checkpoint *current = &publisher->current;
+	uint8_t signature[SIGNER_LOG_SIGNATURE_SIZE];
+	uint64_t known_size;
+	struct sha256 known_root;
+	if (current->size == 0)
+		return OK;
+	int result = signer_get_checkpoint(publisher->service->signer, publisher->origin, &known_size,
+	                                   &known_root, error);
+	if (result || known_size > current->size)
+		return result; /* signed, and not stored: the next one is checked when it is signed */
+	if (known_size < current->size)
+		return sign_text(publisher, known_size, current->size, publisher->text, signature, error);
+	return sha256_equal(&known_root, &current->root)
+	           ? OK
+	           : error_cause(error, ERR_CORRUPT,
+	                         "another tree of %" PRIu64
+	                         " entries was signed: the store was set back",
+	                         known_size);
+}
+
 /* Signs the head of the log unless that was done, also by another node, and makes the newest
  * checkpoint the current one. A checkpoint that is not final stays the current one: if rounds are
  * more frequent than answers of witnesses, there would otherwise never be a final one. */
@@ -188,6 +250,8 @@ static int follow_head(struct log_publisher *publisher, struct error *error)
 	if (result || head.size == 0 || head.size == publisher->current.size)
 		return result;
 	result = read_newest(publisher, error);
+	if (!result)
+		result = take_over(publisher, error);
 	if (result || publisher->current.size >= head.size)
 		return result;
 	result = sign_head(publisher, &head, error);
@@ -431,6 +495,18 @@ int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct e
 	if (!result)
 		result = collect(publisher, wait_us, error);
 	return result ? result : conclude(publisher, error);
+}
+
+int log_publisher_follow(struct log_publisher *publisher, struct error *error)
+{
+	int result = read_newest(publisher, error);
+	bool has_other_key = result == ERR_REFUSED; /* then this node signs nothing */
+	if (!result)
+		result = take_over(publisher, error);
+	log_publisher_forget(publisher);
+	if (has_other_key)
+		error_clear(error);
+	return has_other_key ? OK : result;
 }
 
 void log_publisher_forget(struct log_publisher *publisher)

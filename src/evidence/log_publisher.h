@@ -30,9 +30,13 @@ int log_publisher_make(struct service *service, struct log_publisher **ret, stru
 	MUST_CHECK;
 void log_publisher_free(struct log_publisher *publisher); /* NULL-safe; ends its exchanges */
 /* Signs the head of the log if it is new, and goes on with the exchanges, waiting for the next
- * answer for `wait_us` at most. */
+ * answer for `wait_us` at most. ERR_CORRUPT: the store was set back, and no node may go on with
+ * this log. */
 int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct error *error)
 	MUST_CHECK;
+/* For a node without the lease: lets its signing process know what another node has signed.
+ * ERR_CORRUPT: it has signed something else. */
+int log_publisher_follow(struct log_publisher *publisher, struct error *error) MUST_CHECK;
 /* To be called when the lease was not held, or an operation failed: another node may have changed
  * the checkpoint. It is read again by the next run. */
 void log_publisher_forget(struct log_publisher *publisher);

@@ -43,13 +43,16 @@ static void note_wait(struct log_publishing *publishing, bool waits)
 	             waits ? (now_us - publishing->waits_since_us) / US_PER_SECOND : 0);
 }
 
-/* Lets another node try, whose key may be the right one. */
+/* Lets another node try, whose key may be the right one; not if the store was set back, since the
+ * refusal is right whatever another node knows. */
 static int64_t give_up(struct log_publishing *publishing, int result, const struct error *error)
 {
+	bool set_back = result == ERR_CORRUPT;
 	log_publisher_forget(publishing->publisher);
-	if (renewed_lease_end(&publishing->lease, NULL))
+	if (!set_back && renewed_lease_end(&publishing->lease, NULL))
 		log_warning("lease_not_ended", "name", "log");
 	note_wait(publishing, true);
+	atomic_store(&publishing->service->counters.log_set_back, set_back);
 	log_warning("log_not_published", "error", error_code_text(result), "cause",
 	            error_reason(error, result));
 	return backoff_us(++publishing->failures, POLL_US, PAUSE_MAX_US);
@@ -67,12 +70,13 @@ int64_t log_publishing_run(void *context, const atomic_bool *stopping)
 		result = log_publisher_run(publishing->publisher, tuned_up_to("log_poll_us", POLL_US / 10),
 		                           &error);
 		renewed_lease_pause(&publishing->lease);
+	} else if (!result) {
+		result = log_publisher_follow(publishing->publisher, &error);
 	}
 	if (result && !atomic_load(stopping))
 		return give_up(publishing, result, &error);
 	publishing->failures = 0;
-	if (!leased)
-		log_publisher_forget(publishing->publisher);
+	atomic_store(&publishing->service->counters.log_set_back, 0);
 	note_wait(publishing, leased && !log_publisher_is_done(publishing->publisher));
 	return tuned_up_to("log_poll_us", POLL_US);
 }

@@ -83,15 +83,21 @@ int history_inspect(struct store *store, const char *signer_directory, struct er
 	return history_is_continuous(&history) ? OK : rolled_back(&history, error);
 }
 
-int history_accept(struct store *store, struct signer *signer, const char *node,
+int history_accept(struct store *store, struct signer *signer, const char *node, const char *origin,
                    struct slice reason, struct history *ret, struct error *error)
 {
 	struct history history = {0};
+	struct sha256 log_root;
+	uint64_t log_size = 0;
 	int result = look(store, signer, &history, error);
 	if (result)
 		return result;
 	if (history_is_continuous(&history))
 		return error_set(error, ERR_REFUSED, MSG_STORE_NOT_ROLLED_BACK, NULL);
+	result = signer_get_checkpoint(signer, origin, &log_size, &log_root, error);
+	if (result)
+		return result;
+	history.log_ended = log_size > 0;
 	struct accepted_rollback record = {
 		.accepted_at_us = clock_now_us(),
 		.node = node,
@@ -100,6 +106,7 @@ int history_accept(struct store *store, struct signer *signer, const char *node,
 		.known_round = history.known.round,
 		.known_root = history.known.root,
 		.reason = reason,
+		.ended_log = history.log_ended ? origin : NULL,
 	};
 	result = store_record_rollback(store, &record, error);
 	if (!result)

@@ -17,6 +17,7 @@ struct history {
 	struct signer_mark known; /* mark of the signing process; round 0: none */
 	struct signer_mark found; /* last round of the store */
 	bool forked;              /* the marked round exists with another root */
+	bool log_ended;           /* the accepted rollback ended the log of segments */
 };
 
 /* Returns whether the store is the one seen before, or a later state of it. */
@@ -34,8 +35,10 @@ int history_check(struct store *store, struct signer *signer, struct history *re
 int history_inspect(struct store *store, const char *signer_directory, struct error *error)
 	MUST_CHECK;
 /* Confirms a rollback on behalf of the operator. It is recorded in the store and in the signing
- * process's log. ERR_REFUSED: there is nothing to confirm. */
-int history_accept(struct store *store, struct signer *signer, const char *node,
+ * process's log. The log of segments `origin` ends if the signing process knows a signed tree of
+ * it: the store may lack entries of that tree, and another node would sign others in their place.
+ * ERR_REFUSED: there is nothing to confirm. */
+int history_accept(struct store *store, struct signer *signer, const char *node, const char *origin,
                    struct slice reason, struct history *ret, struct error *error) MUST_CHECK;
 
 #endif

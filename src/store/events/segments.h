@@ -169,6 +169,7 @@ struct accepted_rollback {
 	int64_t known_round;
 	struct sha256 known_root;
 	struct slice reason;
+	const char *ended_log; /* origin of a log that cannot go on; NULL: none */
 };
 /* Records permanently a rollback that an operator accepted. */
 int store_record_rollback(struct store *store, const struct accepted_rollback *rollback,

@@ -32,8 +32,9 @@ int store_record_rollback(struct store *store, const struct accepted_rollback *r
 	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO rollbacks (accepted_at, node, round, root, known_round,"
-	                         " known_root, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)");
+	                         " known_root, reason, ended_log)"
+	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
 	db_bind(query, rollback->accepted_at_us, rollback->node, rollback->round, &rollback->root,
-	        rollback->known_round, &rollback->known_root, rollback->reason);
+	        rollback->known_round, &rollback->known_root, rollback->reason, rollback->ended_log);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }

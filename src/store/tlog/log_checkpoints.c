@@ -80,3 +80,13 @@ int store_find_covering_checkpoint(struct store *store, const char *origin, uint
 	db_bind(row.query, origin, (int64_t)index, cosigners_min);
 	return read_one(connection, &row, ret, error);
 }
+
+int store_get_log_end(struct store *store, const char *origin, bool *ret_ended, struct error *error)
+{
+	struct db_connection *connection = begin_read(store, &error);
+	struct db_query *query =
+		db_query(connection, "SELECT 1 FROM rollbacks WHERE ended_log = $1 LIMIT 1");
+	db_bind(query, origin);
+	*ret_ended = db_step(query);
+	return end_read(connection, db_end(query, error));
+}

@@ -34,5 +34,9 @@ int store_get_newest_checkpoint(struct store *store, const char *origin,
 int store_find_covering_checkpoint(struct store *store, const char *origin, uint64_t index,
                                    int64_t cosigners_min, struct arena *arena,
                                    struct log_checkpoint *ret, struct error *error) MUST_CHECK;
+/* Returns whether a log ended with a rollback of the store that was accepted: trees of it that were
+ * signed are lost. */
+int store_get_log_end(struct store *store, const char *origin, bool *ret_ended, struct error *error)
+	MUST_CHECK;
 
 #endif

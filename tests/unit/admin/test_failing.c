@@ -321,9 +321,9 @@ TEST_CASE(a_store_that_cannot_be_read_has_not_gone_back)
 	office_stop_jobs(&office);
 	IN_TURN(MEMORY_AND_STORE, history_check(office.service.store, signer, &history, &error));
 	assert_true(history.known.round >= 2);
-	assert_int_equal(
-		history_accept(office.service.store, signer, "node", slice_of("no"), &history, &error),
-		ERR_REFUSED);
+	assert_int_equal(history_accept(office.service.store, signer, "node", "log.example",
+	                                slice_of("no"), &history, &error),
+	                 ERR_REFUSED);
 }
 
 /* ---- backups ---- */

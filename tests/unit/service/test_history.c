@@ -5,6 +5,7 @@
 #include "store/events/segments.h"
 
 #define STORE_ID "0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c"
+#define ORIGIN "log.example/segments"
 #define REASON "the old disk burnt"
 
 static struct {
@@ -15,7 +16,9 @@ static struct {
 	int store_result, mark_result;     /* of reading */
 	int confirm_result, record_result; /* of writing */
 	int write_mark_result;
-	char told[128]; /* writers, in order */
+	uint64_t log_size;     /* of the last checkpoint of the signing process */
+	int checkpoint_result; /* of reading it */
+	char told[128];        /* writers, in order */
 	struct accepted_rollback rollback;
 } world;
 
@@ -34,6 +37,8 @@ int __wrap_store_record_rollback(struct store *store, const struct accepted_roll
 int __wrap_signer_accept_mark(struct signer *signer, const char *store_id,
                               const struct signer_mark *mark, struct slice reason,
                               struct error *error);
+int __wrap_signer_get_checkpoint(struct signer *signer, const char *origin, uint64_t *ret_size,
+                                 struct sha256 *ret_root, struct error *error);
 
 int __wrap_store_get_secret(struct store *store, const char *name, struct sha256 *ret,
                             struct error *error)
@@ -101,6 +106,14 @@ int __wrap_signer_accept_mark(struct signer *signer, const char *store_id,
 	return world.write_mark_result;
 }
 
+int __wrap_signer_get_checkpoint(struct signer *signer, const char *origin, uint64_t *ret_size,
+                                 struct sha256 *ret_root, struct error *error)
+{
+	assert_string_equal(origin, ORIGIN);
+	*ret_size = world.log_size;
+	return world.checkpoint_result;
+}
+
 /* Sets the last round of the store and the marked one, of the same history. */
 static void be_at(int64_t last, int64_t marked)
 {
@@ -125,7 +138,7 @@ static int accept(struct history *ret, struct error *error)
 {
 	*ret = (struct history){.forked = true, .known = {.round = 99}};
 	*error = (struct error){0};
-	return history_accept(NULL, NULL, "node-1", slice_of(REASON), ret, error);
+	return history_accept(NULL, NULL, "node-1", ORIGIN, slice_of(REASON), ret, error);
 }
 
 TEST_CASE(a_mark_moves_on_behind_a_confirmed_round)
@@ -244,6 +257,26 @@ TEST_CASE(going_back_is_confirmed_on_record)
 	assert_int_equal(accept(&history, &error), OK);
 	assert_true(history.forked);
 	assert_string_equal(world.told, "record accept ");
+}
+
+/* Another node, which does not know the lost trees, would sign others in their place. */
+TEST_CASE(going_back_ends_a_log_that_was_signed)
+{
+	struct history history;
+	struct error error;
+	be_at(4, 5);
+	assert_int_equal(accept(&history, &error), OK);
+	assert_false(history.log_ended);
+	assert_null(world.rollback.ended_log);
+	be_at(4, 5);
+	world.log_size = 1;
+	assert_int_equal(accept(&history, &error), OK);
+	assert_true(history.log_ended);
+	assert_string_equal(world.rollback.ended_log, ORIGIN);
+	be_at(4, 5);
+	world.checkpoint_result = ERR_UNAVAILABLE;
+	assert_int_equal(accept(&history, &error), ERR_UNAVAILABLE);
+	assert_string_equal(world.told, "");
 }
 
 TEST_CASE(what_did_not_go_back_is_not_confirmed)

@@ -39,3 +39,5 @@ CREATE TABLE public_keys (        -- global
 );
 -- 1: the archive has the seal documents of all segments of the chain before its own.
 ALTER TABLE certifications ADD COLUMN seal_history BIGINT NOT NULL DEFAULT 0;
+-- Log (its origin) that ended with the rollback, because the node had signed a tree of it; NULL: none.
+ALTER TABLE rollbacks ADD COLUMN ended_log TEXT;
