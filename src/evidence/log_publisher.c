@@ -48,6 +48,7 @@ struct log_publisher {
 	struct log_checkpoint current; /* size 0: none */
 	struct slice text;             /* of its note */
 	struct buf cosignatures;
+	struct buf stored;      /* cosignatures in the store */
 	int64_t asked_since_us; /* monotonic */
 	struct tile_reader reader;
 };
@@ -156,26 +157,46 @@ static int sign_head(struct log_publisher *publisher, const struct log_head *hea
 
 /* ---- the current checkpoint ---- */
 
-/* Finds out which witnesses have cosigned it: those of an earlier run of the service, too. */
+/* Keeps the cosignatures that are of no witness, which was named once, or that verify. */
+static void keep_lines(struct log_publisher *publisher, const struct note *lines)
+{
+	for (size_t i = 0; i < lines->count; i++) {
+		bool is_false = false;
+		for (size_t j = 0; j < publisher->count; j++)
+			is_false = is_false || (!publisher->witnesses[j].cosigned &&
+			                        note_signature_is_of(&lines->signatures[i],
+			                                             &publisher->witnesses[j].given.key));
+		if (!is_false)
+			buf_add_slice(&publisher->cosignatures, lines->signatures[i].line);
+	}
+}
+
+/* Finds out which witnesses have cosigned it: those of an earlier run of the service, too. What no
+ * reader takes is dropped by the next change. */
 static int read_cosignatures(struct log_publisher *publisher, struct error *error)
 {
 	struct note lines = {0};
 	const struct slice stored = publisher->current.cosignatures;
-	int result =
-		stored.size > 0 ? note_parse_signatures(&publisher->arena, stored, &lines, error) : OK;
+	BUF_AUTO struct buf readable;
+	buf_init(&readable, NOTE_SIZE_MAX);
+	buf_clear(&publisher->stored);
+	buf_add_slice(&publisher->stored, stored);
 	buf_clear(&publisher->cosignatures);
-	if (result == ERR_INVALID_EVIDENCE) { /* they are asked for once more */
-		log_warning("log_cosignatures_dropped", "cause", error_reason(error, result));
-		error_clear(error);
-		result = OK;
-	} else {
-		buf_add_slice(&publisher->cosignatures, stored);
+	int result = note_add_readable(stored, &readable);
+	if (!result && readable.size > 0)
+		result = note_parse_signatures(&publisher->arena, buf_slice(&readable), &lines, error);
+	publisher->current.cosigners = 0;
+	for (size_t i = 0; !result && i < publisher->count; i++) {
+		struct witness *witness = &publisher->witnesses[i];
+		witness->cosigned =
+			note_verify_text(publisher->text, &lines, &witness->given.key, NULL) == NOTE_SIGNED;
+		publisher->current.cosigners += witness->cosigned;
 	}
-	for (size_t i = 0; !result && i < publisher->count; i++)
-		publisher->witnesses[i].cosigned =
-			note_verify_text(publisher->text, &lines, &publisher->witnesses[i].given.key, NULL) ==
-			NOTE_SIGNED;
-	return result ? result : buf_check(&publisher->cosignatures);
+	if (!result)
+		keep_lines(publisher, &lines);
+	if (!result)
+		result = buf_check(&publisher->cosignatures);
+	return result ? result : buf_check(&publisher->stored);
 }
 
 /* Witnesses and monitors know the log by its origin and one key. */
@@ -266,7 +287,13 @@ static int keep_cosignatures(struct log_publisher *publisher, struct error *erro
 		count += publisher->witnesses[i].cosigned;
 	current->cosignatures = buf_slice(&publisher->cosignatures);
 	current->cosigners = count;
-	return store_set_cosignatures(publisher->service->store, current, error);
+	int result = store_set_cosignatures(publisher->service->store, current,
+	                                    buf_slice(&publisher->stored), error);
+	if (result)
+		return result;
+	buf_clear(&publisher->stored);
+	buf_add_slice(&publisher->stored, current->cosignatures);
+	return buf_check(&publisher->stored);
 }
 
 /* Returns whether the wait for cosignatures is over. A witness whose request failed is asked again
@@ -487,14 +514,33 @@ static int collect(struct log_publisher *publisher, int64_t wait_us, struct erro
 	return result;
 }
 
+/* Returns whether an answer may come soon, or a witness can be asked. */
+static bool is_asking(const struct log_publisher *publisher)
+{
+	int64_t now_us = clock_monotonic_us();
+	for (size_t i = 0; i < publisher->count; i++) {
+		const struct witness *witness = &publisher->witnesses[i];
+		if (witness->busy || (!witness->cosigned && now_us >= witness->not_before_us))
+			return !log_publisher_is_done(publisher);
+	}
+	return false;
+}
+
 int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct error *error)
 {
+	int64_t left_us = wait_us, until_us = clock_monotonic_us() + wait_us;
 	int result = follow_head(publisher, error);
-	if (!result)
-		result = ask_witnesses(publisher, error);
-	if (!result)
-		result = collect(publisher, wait_us, error);
-	return result ? result : conclude(publisher, error);
+	/* A witness that answers with its size is asked again at once. */
+	do {
+		if (!result)
+			result = ask_witnesses(publisher, error);
+		if (!result)
+			result = collect(publisher, is_asking(publisher) ? left_us : 0, error);
+		if (!result)
+			result = conclude(publisher, error);
+		left_us = until_us - clock_monotonic_us();
+	} while (!result && left_us > 0 && is_asking(publisher));
+	return result;
 }
 
 int log_publisher_follow(struct log_publisher *publisher, struct error *error)
@@ -608,6 +654,7 @@ int log_publisher_make(struct service *service, struct log_publisher **ret, stru
 	publisher->service = service;
 	arena_init(&publisher->arena, CHECKPOINT_MEMORY_MAX);
 	buf_init(&publisher->cosignatures, NOTE_SIZE_MAX);
+	buf_init(&publisher->stored, 16 * NOTE_SIZE_MAX);
 	memcpy(publisher->origin, service->log_origin, sizeof publisher->origin);
 	publisher->key =
 		note_key_make(publisher->origin, NOTE_ED25519, signer_log_key(service->signer));
@@ -642,6 +689,7 @@ void log_publisher_free(struct log_publisher *publisher)
 	for (size_t i = 0; i < publisher->count; i++)
 		buf_free(&publisher->witnesses[i].body);
 	buf_free(&publisher->cosignatures);
+	buf_free(&publisher->stored);
 	arena_free(&publisher->arena);
 	free(publisher);
 }

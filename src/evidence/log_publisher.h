@@ -29,8 +29,8 @@ struct log_publisher; /* one thread at a time */
 int log_publisher_make(struct service *service, struct log_publisher **ret, struct error *error)
 	MUST_CHECK;
 void log_publisher_free(struct log_publisher *publisher); /* NULL-safe; ends its exchanges */
-/* Signs the head of the log if it is new, and goes on with the exchanges, waiting for the next
- * answer for `wait_us` at most. ERR_CORRUPT: the store was set back, and no node may go on with
+/* Signs the head of the log if it is new, and goes on with the exchanges while answers are awaited,
+ * for `wait_us` at most. ERR_CORRUPT: the store was set back, and no node may go on with
  * this log. */
 int log_publisher_run(struct log_publisher *publisher, int64_t wait_us, struct error *error)
 	MUST_CHECK;

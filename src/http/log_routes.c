@@ -43,8 +43,7 @@ static int get_checkpoint(struct exchange *exchange, struct error *error)
 		return result == ERR_NOT_FOUND ? not_found(error) : result;
 	exchange->out.limit = 2 * NOTE_SIZE_MAX;
 	buf_add_slice(&exchange->out, checkpoint.note);
-	buf_add_slice(&exchange->out, checkpoint.cosignatures);
-	result = buf_check(&exchange->out);
+	result = note_add_readable(checkpoint.cosignatures, &exchange->out);
 	return result ? result
 	              : answer_bytes(exchange, "text/plain; charset=utf-8", CHECKPOINT_CACHE, error);
 }

@@ -166,8 +166,7 @@ static int add_checkpoint(struct log_work *work, size_t place)
 	if (result)
 		return result;
 	buf_add_slice(&note, checkpoint.note);
-	buf_add_slice(&note, checkpoint.cosignatures);
-	if (buf_check(&note))
+	if (note_add_readable(checkpoint.cosignatures, &note))
 		return ERR_NO_MEMORY;
 	const struct archive_checkpoint given = {note.data, &consistency};
 	return archive_add_checkpoint(work->archive, &given, work->error);

@@ -67,7 +67,7 @@ int64_t log_publishing_run(void *context, const atomic_bool *stopping)
 		return READ_ONLY_POLL_US;
 	int result = renewed_lease_take(&publishing->lease, &leased, &error);
 	if (!result && leased) {
-		result = log_publisher_run(publishing->publisher, tuned_up_to("log_poll_us", POLL_US / 10),
+		result = log_publisher_run(publishing->publisher, tuned_up_to("log_poll_us", POLL_US / 2),
 		                           &error);
 		renewed_lease_pause(&publishing->lease);
 	} else if (!result) {

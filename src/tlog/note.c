@@ -14,6 +14,7 @@
 #define TIME_S_MAX INT64_C(253402300799) /* the end of the year 9999 */
 /* Signatures of other algorithms may be larger; they are ignored, but their lines are read. */
 #define SIGNATURE_BYTES_MAX 16384
+#define COSIGNATURE_LINE_MAX 512 /* a name, and 76 bytes in base64 */
 
 static int refuse(struct error *error, const char *why)
 {
@@ -215,6 +216,43 @@ int note_parse_signatures(struct arena *arena, struct slice lines, struct note *
 		rest = after(rest, line.size);
 	}
 	return result;
+}
+
+static bool has_signature_of(const struct note_signature *signatures, size_t count,
+                             const struct note_signature *one)
+{
+	for (size_t i = 0; i < count; i++)
+		if (slice_equal(signatures[i].name, one->name) &&
+		    memcmp(signatures[i].id, one->id, sizeof one->id) == 0)
+			return true;
+	return false;
+}
+
+int note_add_readable(struct slice lines, struct buf *out)
+{
+	struct note_signature kept[NOTE_COSIGNATURES_MAX];
+	size_t count = 0;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, NOTE_SIZE_MAX);
+	while (lines.size > 0 && count < NOTE_COSIGNATURES_MAX) {
+		const char *end = memchr(lines.data, '\n', lines.size);
+		if (!end)
+			break;
+		struct slice line = before(lines, end + 1);
+		lines = after(lines, line.size);
+		arena_reset(&arena); /* names and ids are not in it */
+		int result = line.size > COSIGNATURE_LINE_MAX
+		                 ? ERR_INVALID_EVIDENCE
+		                 : parse_signature(&arena, line, &kept[count], NULL);
+		if (result == ERR_NO_MEMORY)
+			return result;
+		if (result || kept[count].bytes.size != TIME_SIZE + NOTE_SIGNATURE_SIZE ||
+		    has_signature_of(kept, count, &kept[count]))
+			continue;
+		buf_add_slice(out, line);
+		count++;
+	}
+	return buf_check(out);
 }
 
 static bool has_other_control(struct slice text)

@@ -62,6 +62,12 @@ int note_parse(struct arena *arena, struct slice text, struct note *ret, struct 
 int note_parse_signatures(struct arena *arena, struct slice lines, struct note *ret,
                           struct error *error) MUST_CHECK;
 
+/* Appends those lines that are cosignatures by their form, the first one of each key, up to
+ * NOTE_COSIGNATURES_MAX: what a reader of a whole note takes, whatever was collected. Nothing is
+ * verified. ERR_NO_MEMORY. */
+#define NOTE_COSIGNATURES_MAX 32
+int note_add_readable(struct slice lines, struct buf *out) MUST_CHECK;
+
 /* Returns whether a signature is of a key, by name and id. */
 bool note_signature_is_of(const struct note_signature *signature, const struct note_key *key);
 

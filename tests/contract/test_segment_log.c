@@ -263,7 +263,8 @@ static void assert_checkpoint(const struct log_checkpoint *found, uint64_t size,
 	assert_true(slice_is(found->cosignatures, cosignatures));
 }
 
-/* Cosignatures are added and never taken away; the final checkpoints are those that count. */
+/* Cosignatures replace those that the caller has read; the final checkpoints are those that count.
+ */
 TEST_CASE_ON(checkpoints_gain_cosignatures, struct fixture *fixture)
 {
 	struct store *store = fixture->sample.store;
@@ -272,20 +273,25 @@ TEST_CASE_ON(checkpoints_gain_cosignatures, struct fixture *fixture)
 	assert_int_equal(
 		store_get_newest_checkpoint(store, ORIGIN, CHECKPOINT_ANY, &arena, &found, NULL),
 		ERR_NOT_FOUND);
-	assert_int_equal(store_set_cosignatures(store, &first, NULL), ERR_NOT_FOUND);
+	assert_int_equal(store_set_cosignatures(store, &first, slice_of(""), NULL), ERR_NOT_FOUND);
 	assert_int_equal(store_add_log_checkpoint(store, &first, NULL), OK);
 	assert_int_equal(store_add_log_checkpoint(store, &second, NULL), OK);
 	first.cosignatures = slice_of("two lines");
 	first.cosigners = 2;
 	first.is_final = true;
-	assert_int_equal(store_set_cosignatures(store, &first, NULL), OK);
+	assert_int_equal(store_set_cosignatures(store, &first, slice_of(""), NULL), OK);
 	first.note = slice_of("another text");
 	assert_int_equal(store_add_log_checkpoint(store, &first, NULL), OK); /* it stays as it is */
-	first.cosigners = 1;
-	assert_int_equal(store_set_cosignatures(store, &first, NULL), ERR_NOT_FOUND);
 	first.cosigners = 3;
+	first.cosignatures = slice_of("three lines");
+	assert_int_equal(store_set_cosignatures(store, &first, slice_of(""), NULL), ERR_NOT_FOUND);
+	assert_int_equal(store_set_cosignatures(store, &first, slice_of("two lines"), NULL), OK);
+	first.cosigners = 1; /* the others were not readable */
+	first.cosignatures = slice_of("one line");
+	assert_int_equal(store_set_cosignatures(store, &first, slice_of("three lines"), NULL), OK);
 	first.is_final = false;
-	assert_int_equal(store_set_cosignatures(store, &first, NULL), ERR_NOT_FOUND);
+	assert_int_equal(store_set_cosignatures(store, &first, slice_of("one line"), NULL),
+	                 ERR_NOT_FOUND);
 
 	assert_int_equal(
 		store_get_newest_checkpoint(store, ORIGIN, CHECKPOINT_ANY, &arena, &found, NULL), OK);
@@ -293,14 +299,14 @@ TEST_CASE_ON(checkpoints_gain_cosignatures, struct fixture *fixture)
 	assert_false(found.is_final);
 	assert_int_equal(
 		store_get_newest_checkpoint(store, ORIGIN, CHECKPOINT_FINAL, &arena, &found, NULL), OK);
-	assert_checkpoint(&found, 5, 2, "two lines");
+	assert_checkpoint(&found, 5, 1, "one line");
 	assert_true(found.is_final);
 	assert_int_equal(
 		store_get_newest_checkpoint(store, "other", CHECKPOINT_ANY, &arena, &found, NULL),
 		ERR_NOT_FOUND);
 
 	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 4, 0, &arena, &found, NULL), OK);
-	assert_checkpoint(&found, 5, 2, "two lines");
+	assert_checkpoint(&found, 5, 1, "one line");
 	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 5, 0, &arena, &found, NULL), OK);
 	assert_checkpoint(&found, 9, 0, "");
 	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 5, 1, &arena, &found, NULL),

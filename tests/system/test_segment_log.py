@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+import stores
 import tlog
 from client import Client, Service, eventually, form, run
 from scripted_witness import ScriptedWitness
@@ -201,6 +202,33 @@ def test_a_witness_that_answers_with_many_lines_fills_nothing(witnessed):
         grow(log, channel, 1)
         assert cosigners(log, pair) == [True, True]
         assert len(tlog.parse_note(log.remote.note())[1]) == 3
+    assert not any(line["event"] == "log_not_published" for line in service.log_lines())
+
+
+def poisoned(service, log, is_final):
+    """Stops the service, and leaves too many lines and unreadable ones with its newest checkpoint."""
+    lines = log.remote.note().rpartition("\n\n")[2].split("\n", 1)[1]  # without the log's
+    assert service.stop() == 0
+    bad = stores.text(lines + "no line\n" + lines * 100)
+    ((newest,),) = service.store.rows("SELECT MAX(size) FROM log_checkpoints")
+    service.store.change(f"UPDATE log_checkpoints SET cosignatures = {bad}, cosigners = 2, is_final = {is_final}"
+                         f" WHERE size = {newest}")
+    service.start()
+
+
+@pytest.mark.parametrize("is_final", (0, 1))
+def test_stored_lines_that_no_reader_takes_are_dropped(witnessed, is_final):
+    service, pair = witnessed
+    channel = service.new_channel(credits=1000)
+    log = Log(service)
+    pair[1].behaviour = "error"
+    grow(log, channel, 2)
+    poisoned(service, log, is_final)
+    channel.live = Client(service, channel.live_key["key"])
+    log = Log(service)
+    assert len(tlog.parse_note(log.remote.note())[1]) == 2
+    grow(log, channel, 1)
+    assert len(tlog.parse_note(log.remote.note())[1]) == 2 and cosigners(log, pair) == [True, False]
     assert not any(line["event"] == "log_not_published" for line in service.log_lines())
 
 

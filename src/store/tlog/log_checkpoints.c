@@ -19,15 +19,15 @@ int store_add_log_checkpoint(struct store *store, const struct log_checkpoint *c
 }
 
 int store_set_cosignatures(struct store *store, const struct log_checkpoint *checkpoint,
-                           struct error *error)
+                           struct slice known, struct error *error)
 {
 	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "UPDATE log_checkpoints SET cosignatures = $3, cosigners = $4,"
-	                         " is_final = $5 WHERE origin = $1 AND size = $2 AND cosigners <= $4"
+	                         " is_final = $5 WHERE origin = $1 AND size = $2 AND cosignatures = $6"
 	                         " AND is_final <= $5");
 	db_bind(query, checkpoint->origin, (int64_t)checkpoint->size, checkpoint->cosignatures,
-	        checkpoint->cosigners, checkpoint->is_final);
+	        checkpoint->cosigners, checkpoint->is_final, known);
 	return end_write_of_one(connection, query, error);
 }
 

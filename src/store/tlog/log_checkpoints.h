@@ -19,10 +19,10 @@ struct log_checkpoint {
 /* Adds a checkpoint without cosignatures, durably; one that exists stays as it is. */
 int store_add_log_checkpoint(struct store *store, const struct log_checkpoint *checkpoint,
                              struct error *error) MUST_CHECK;
-/* Replaces the cosignatures of a checkpoint, durably. ERR_NOT_FOUND: there is none; or it has more
- * of them, or was final and would not be any more. */
+/* Replaces the cosignatures `known` of a checkpoint, durably. ERR_NOT_FOUND: there is none; or it
+ * has others, or was final and would not be any more. */
 int store_set_cosignatures(struct store *store, const struct log_checkpoint *checkpoint,
-                           struct error *error) MUST_CHECK;
+                           struct slice known, struct error *error) MUST_CHECK;
 
 enum checkpoint_choice { CHECKPOINT_ANY, CHECKPOINT_FINAL };
 /* Reads the largest checkpoint of an origin; slices live in the arena. ERR_NOT_FOUND. */

@@ -177,6 +177,46 @@ TEST_CASE(test_cosignatures)
 	EVP_PKEY_free(other.private);
 }
 
+/* Of what was stored, a reader of the whole note gets the first line of each key. */
+TEST_CASE(test_readable_lines)
+{
+	static const char text[] = "example.com/log\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
+	BUF_AUTO struct buf lines = {.limit = 1 << 20}, expected = {.limit = 65536};
+	BUF_AUTO struct buf readable = {.limit = 65536};
+	struct signer one = make_signer("witness.example/w1", NOTE_COSIGNATURE);
+	struct signer two = make_signer("witness.example/w2", NOTE_COSIGNATURE);
+	cosign(&one, text, 1679315147, &expected);
+	buf_add_slice(&lines, buf_slice(&expected));
+	for (int64_t i = 0; i < 1000; i++)
+		cosign(&one, text, 1679315148 + i, &lines);
+	buf_add_text(&lines, "not a line\n\n\xe2\x80\x94 short AAAAAAA=\n\xe2\x80\x94 ");
+	for (int i = 0; i < 600; i++)
+		buf_add_byte(&lines, 'n');
+	buf_add_text(&lines, " AAAAAAAA\n");
+	cosign(&two, text, 1679315147, &expected);
+	cosign(&two, text, 1679315147, &lines);
+	buf_add_text(&lines, "without an end");
+	assert_int_equal(note_add_readable(buf_slice(&lines), &readable), OK);
+	assert_true(slice_equal(buf_slice(&readable), buf_slice(&expected)));
+	/* One of each of many keys, up to the limit. */
+	buf_clear(&lines);
+	buf_clear(&readable);
+	for (int i = 0; i < NOTE_COSIGNATURES_MAX + 1; i++) {
+		snprintf(one.key.name, sizeof one.key.name, "w%d", i);
+		cosign(&one, text, 1679315147, &lines);
+	}
+	assert_int_equal(note_add_readable(buf_slice(&lines), &readable), OK);
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	struct note note;
+	assert_int_equal(note_parse_signatures(&arena, buf_slice(&readable), &note, NULL), OK);
+	assert_int_equal(note.count, NOTE_COSIGNATURES_MAX);
+	buf_clear(&readable);
+	assert_int_equal(note_add_readable(slice_of(""), &readable), OK);
+	assert_int_equal(readable.size, 0);
+	EVP_PKEY_free(one.private);
+	EVP_PKEY_free(two.private);
+}
+
 TEST_CASE(test_checkpoints)
 {
 	static const char text[] =
