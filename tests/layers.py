@@ -67,7 +67,7 @@ PUBLIC = {
                 "zip_shape.h"},
     "report": {"pdf_check.h", "pdf_sign.h", "renderer.h", "report.h"},
     "tools": {"api.h", "fault_proxy.h", "json_items.h", "notice_feed.h", "receipt_file.h", "remote_certification.h", "remote_registration.h"},
-    "monitor": {"log_audit.h", "log_proof.h", "log_watch.h"},
+    "monitor": {"log_audit.h", "log_export.h", "log_proof.h", "log_watch.h"},
     "trustlist": {"trusted_list.h"},
     "verify": {"extract.h", "verifier.h", "verify.h"},
     "service": {"authority_failures.h", "clock_start.h", "event_body.h", "history.h", "interface.h", "keys.h",

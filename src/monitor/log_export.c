@@ -1,0 +1,167 @@
+#include "monitor/log_export.h"
+
+#include <inttypes.h>
+
+#include "tlog/entry.h"
+
+#define CHECKPOINT_NAME "checkpoint"
+#define BUNDLE_SIZE_MAX ((size_t)TILE_WIDTH * (2 + TLOG_ENTRY_MAX))
+
+struct log_copy {
+	struct log_source *source;
+	const struct log_target *target;
+	uint64_t old_size, size;
+	uint64_t written;
+	struct tile_reader reader;
+	struct error *error;
+};
+
+static int write_file(struct log_copy *copy, const char *path, struct slice data)
+{
+	int result = copy->target->write(copy->target->context, path, data, copy->error);
+	copy->written += !result;
+	return result;
+}
+
+/* ---- one tree ---- */
+
+/* Checks that the tiles lead to the root, and that the tree begins with the copied one. */
+static int check_tree(struct log_copy *copy, const struct checkpoint *old,
+                      const struct checkpoint *checkpoint)
+{
+	const struct merkle_source tree =
+		tile_reader_init(&copy->reader, &copy->source->tiles, copy->size);
+	struct merkle_path path = {0};
+	struct sha256 root;
+	int result = merkle_root(&tree, copy->size, &root, copy->error);
+	if (!result && !sha256_equal(&root, &checkpoint->root))
+		return error_cause(copy->error, ERR_INVALID_EVIDENCE,
+		                   "the tiles do not lead to the root of the checkpoint");
+	if (!result)
+		result = merkle_prove_consistency(&tree, old->size, copy->size, &path, copy->error);
+	if (!result && !merkle_is_consistent(old->size, &old->root, copy->size, &root, &path))
+		return error_cause(copy->error, ERR_INVALID_EVIDENCE,
+		                   "the tree of %" PRIu64 " entries does not begin with the copied one of "
+		                   "%" PRIu64 ": the log was rewritten",
+		                   copy->size, old->size);
+	return result;
+}
+
+/* ---- files ---- */
+
+/* Copies a bundle, whose entries must be the leaves of the tile beside it. */
+static int copy_entries(struct log_copy *copy, const struct tile_id *tile,
+                        const struct sha256 *hashes)
+{
+	const struct tile_id id = {TILE_ENTRIES, tile->index, tile->width};
+	struct slice entries[TILE_WIDTH];
+	char path[TILE_PATH_SIZE];
+	BUF_AUTO struct buf bundle;
+	buf_init(&bundle, BUNDLE_SIZE_MAX);
+	tile_path(&id, path);
+	int result = log_source_read_bundle(copy->source, id.index, id.width, entries, copy->error);
+	for (unsigned i = 0; i < id.width && !result; i++) {
+		const struct sha256 leaf = merkle_leaf(entries[i]);
+		if (!sha256_equal(&leaf, &hashes[i]))
+			return error_cause(copy->error, ERR_INVALID_EVIDENCE,
+			                   "entry %u of %s is not the leaf of the tree", i, path);
+		buf_add_byte(&bundle, (char)(entries[i].size >> 8));
+		buf_add_byte(&bundle, (char)(entries[i].size & 0xff));
+		buf_add_slice(&bundle, entries[i]);
+	}
+	if (!result)
+		result = buf_check(&bundle);
+	return result ? result : write_file(copy, path, buf_slice(&bundle));
+}
+
+static int copy_tile(struct log_copy *copy, const struct tile_id *id)
+{
+	struct sha256 hashes[TILE_WIDTH];
+	char path[TILE_PATH_SIZE];
+	tile_path(id, path);
+	int result = log_source_read_tile(copy->source, id, hashes, copy->error);
+	if (!result && id->level == 0)
+		result = copy_entries(copy, id, hashes);
+	return result ? result
+	              : write_file(copy, path,
+	                           slice_make((const char *)hashes, id->width * sizeof *hashes));
+}
+
+/* Copies what the tree has on a level and the copy does not. */
+static int copy_level(struct log_copy *copy, int level)
+{
+	int result = OK;
+	uint64_t index = copy->old_size >> (TILE_HEIGHT * (level + 1)); /* full tiles before it */
+	for (;; index++) {
+		const struct tile_id id = {level, index, tile_width(level, index, copy->size)};
+		if (id.width == 0 || result)
+			return result;
+		if (id.width != tile_width(level, index, copy->old_size))
+			result = copy_tile(copy, &id);
+	}
+}
+
+/* Reads the checkpoint of the copy; size 0 if there is none. */
+static int read_old(struct log_copy *copy, struct arena *arena, struct checkpoint *ret)
+{
+	BUF_AUTO struct buf note;
+	struct log_head head;
+	buf_init(&note, NOTE_SIZE_MAX);
+	*ret = (struct checkpoint){.root = merkle_empty_root()};
+	int result = copy->target->read(copy->target->context, CHECKPOINT_NAME, &note, copy->error);
+	if (result == ERR_NOT_FOUND) {
+		error_clear(copy->error);
+		return OK;
+	}
+	if (!result)
+		result = log_head_judge(arena, buf_slice(&note), NULL, &head, copy->error);
+	if (!result)
+		*ret = head.checkpoint;
+	return result;
+}
+
+static int check_heads(const struct log_copy *copy, const struct checkpoint *old,
+                       const struct checkpoint *checkpoint)
+{
+	if (old->size > 0 && strcmp(old->origin, checkpoint->origin) != 0)
+		return error_cause(copy->error, ERR_REFUSED,
+		                   "the target has the log %.100s; each log needs a place of its own",
+		                   old->origin);
+	return old->size <= checkpoint->size
+	           ? OK
+	           : error_cause(copy->error, ERR_INVALID_EVIDENCE,
+	                         "the target has %" PRIu64 " entries, more than the log's %" PRIu64,
+	                         old->size, checkpoint->size);
+}
+
+int log_export(struct log_source *source, const struct policy *policy,
+               const struct log_target *target, struct arena *arena, struct log_export_result *ret,
+               struct error *error)
+{
+	struct log_copy *copy = arena_alloc(arena, sizeof *copy);
+	struct checkpoint old;
+	if (!copy)
+		return ERR_NO_MEMORY;
+	*copy = (struct log_copy){.source = source, .target = target, .error = error};
+	int result = log_head_read(arena, source, policy, &ret->head, error);
+	if (!result && policy && !ret->head.is_signed)
+		return error_cause(error, ERR_REFUSED,
+		                   "the checkpoint is not signed by the given key of %s",
+		                   ret->head.checkpoint.origin);
+	if (!result)
+		result = read_old(copy, arena, &old);
+	if (!result)
+		result = check_heads(copy, &old, &ret->head.checkpoint);
+	if (result)
+		return result;
+	copy->old_size = old.size;
+	copy->size = ret->head.checkpoint.size;
+	result = check_tree(copy, &old, &ret->head.checkpoint);
+	for (int level = 0; level < TILE_LEVELS && !result; level++)
+		result = copy_level(copy, level);
+	if (!result)
+		result = write_file(copy, CHECKPOINT_NAME, ret->head.note);
+	ret->size_before = old.size;
+	ret->files_written = copy->written;
+	return result;
+}
