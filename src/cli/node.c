@@ -281,8 +281,8 @@ static bool has_failed(struct node *node)
 		return true;
 	}
 	if (node->receipt_signer && receipt_signer_has_ended(node->receipt_signer)) {
-		log_error("receipt_signer_ended", "consequence",
-		          "the process exits; the supervisor restarts it");
+		log_error("receipt_signer_ended", "cause", "it failed, or did not answer for 30 seconds",
+		          "consequence", "the process exits; the supervisor restarts it");
 		return true;
 	}
 	if (atomic_load(&node->service.store_rolled_back)) {

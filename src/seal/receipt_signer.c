@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/confine.h"
 #include "base/thread.h"
+#include "base/tuned.h"
 #include "seal/ed25519.h"
 
 #define KEY_NAME "receipt.key"
@@ -27,6 +29,8 @@
 #define START_TIMEOUT_MS 60000
 /* A child that does not answer delays no further batch of its lane for that time. */
 #define PAUSE_US (2 * US_PER_SECOND)
+/* One that has not answered for that time, although it was asked, is replaced. */
+#define STUCK_US (30 * US_PER_SECOND)
 
 struct request {
 	uint32_t number; /* of its lane */
@@ -54,6 +58,8 @@ struct lane {
 struct receipt_signer {
 	pid_t child; /* -1: none */
 	uint8_t key[RECEIPT_KEY_SIZE];
+	/* Monotonic time of the first request without an answer since the last answer; 0: none. */
+	_Atomic int64_t silent_since_us;
 	struct lane lanes[SOCKETS];
 };
 
@@ -266,16 +272,29 @@ static struct lane *lane_of(struct receipt_signer *signer, unsigned number)
 
 /* Discards the answers of batches that failed, so that they never fill the socket of the lane and
  * hold up the child. */
-static void discard_answers(const struct lane *lane)
+static void discard_answers(struct receipt_signer *signer, const struct lane *lane)
 {
 	struct answer answer;
 	while (recv(lane->socket, &answer, sizeof answer, MSG_DONTWAIT) > 0)
-		;
+		atomic_store(&signer->silent_since_us, 0);
 }
 
-static void begin(struct lane *lane, bool is_proof, const struct sha256 *hash)
+/* Kills a child that hangs: the service then ends, as after any exit of the child, and its
+ * supervisor starts both again. */
+static void note_silence(struct receipt_signer *signer)
 {
-	discard_answers(lane);
+	const int64_t now_us = clock_monotonic_us();
+	int64_t since_us = 0;
+	if (atomic_compare_exchange_strong(&signer->silent_since_us, &since_us, now_us))
+		return;
+	if (now_us - since_us > tuned("receipt_stuck_us", STUCK_US))
+		kill(signer->child, SIGKILL);
+}
+
+static void begin(struct receipt_signer *signer, struct lane *lane, bool is_proof,
+                  const struct sha256 *hash)
+{
+	discard_answers(signer, lane);
 	struct request request;
 	memset(&request, 0, sizeof request); /* also the gaps between its members */
 	request.number = ++lane->number;
@@ -286,7 +305,8 @@ static void begin(struct lane *lane, bool is_proof, const struct sha256 *hash)
 		send(lane->socket, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof request;
 }
 
-static bool end(struct lane *used, uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
+static bool end(struct receipt_signer *signer, struct lane *used,
+                uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
 {
 	struct answer answer = {0};
 	thread_assert_may_block();
@@ -295,9 +315,12 @@ static bool end(struct lane *used, uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE]
 		if (!receive(used->socket, RECEIPT_SIGNER_WAIT_MS, &answer, sizeof answer)) {
 			used->asked = false;
 			used->not_before_us = clock_monotonic_us() + PAUSE_US;
-		} else if (answer.number == used->number) {
-			break;
+			note_silence(signer);
+			continue;
 		}
+		atomic_store(&signer->silent_since_us, 0);
+		if (answer.number == used->number)
+			break;
 	}
 	if (!used->asked)
 		return false;
@@ -308,19 +331,19 @@ static bool end(struct lane *used, uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE]
 
 void receipt_signer_begin(struct receipt_signer *signer, unsigned lane, const struct sha256 *root)
 {
-	begin(lane_of(signer, lane), false, root);
+	begin(signer, lane_of(signer, lane), false, root);
 }
 
 bool receipt_signer_end(struct receipt_signer *signer, unsigned lane,
                         uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
 {
-	return end(lane_of(signer, lane), ret_signature);
+	return end(signer, lane_of(signer, lane), ret_signature);
 }
 
 bool receipt_signer_prove(struct receipt_signer *signer, const struct sha256 *certificate,
                           uint8_t ret_signature[RECEIPT_SIGNATURE_SIZE])
 {
 	struct lane *lane = &signer->lanes[PROOF_LANE];
-	begin(lane, true, certificate);
-	return end(lane, ret_signature);
+	begin(signer, lane, true, certificate);
+	return end(signer, lane, ret_signature);
 }

@@ -34,7 +34,8 @@ void receipt_signer_stop(struct receipt_signer *signer);
 
 /* The public key. */
 const uint8_t *receipt_signer_key(const struct receipt_signer *signer);
-/* Returns whether the child has exited, which it does only when it fails. */
+/* Returns whether the child has exited, which it does only when it fails; or when it has not
+ * answered requests for 30 seconds, since it is then killed. */
 bool receipt_signer_has_ended(const struct receipt_signer *signer);
 
 /* Asks for the signature of a root. Never waits. A request before it that was not ended is

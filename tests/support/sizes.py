@@ -113,6 +113,7 @@ TABLE = {
     "lease_us": (12 * SECOND, (4 * SECOND,)),
     "key_uses_us": (60 * SECOND, (SECOND // 5, 5 * SECOND)),
     "request_log_us": (SECOND, (SECOND // 20, SECOND // 3)),
+    "receipt_stuck_us": (30 * SECOND, (2 * SECOND,)),
     "log_poll_us": (SECOND, (SECOND // 20, SECOND // 3)),
     "housekeeping_us": (6 * HOUR, (SECOND // 2, 5 * SECOND)),
 }

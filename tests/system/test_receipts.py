@@ -2,6 +2,7 @@
 whatever is killed, retried or repeated."""
 
 import concurrent.futures
+import contextlib
 import datetime
 import http.client
 import json
@@ -193,6 +194,24 @@ def test_the_service_ends_with_its_signer_of_receipts(start):
     event = service.new_channel().live.register().expect(201).json
     assert_signed(service, event)
     assert event["receipt"]["key"] == key
+
+
+def test_a_signer_of_receipts_that_hangs_is_replaced(start):
+    service = start(log__origin=ORIGIN, environment={"TORTURE_SIZES": "receipt_stuck_us=2000000"})
+    channel = service.new_channel()
+    (signer,) = service.children("receipt-signer")
+    os.kill(signer, signal.SIGSTOP)
+
+    def ends():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            channel.live.register()
+        return service.process.poll() is not None
+    eventually(ends, "the service ends")
+    assert service.process.returncode == 1
+    assert any(line["event"] == "receipt_signer_ended" for line in service.log_lines())
+    service.process = None
+    service.start()
+    assert_signed(service, service.new_channel().live.register().expect(201).json)
 
 
 def test_receipts_can_be_turned_off_and_promises_changed(start):

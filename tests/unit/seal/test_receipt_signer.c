@@ -183,4 +183,30 @@ TEST_CASE(test_a_child_that_is_late)
 	receipt_signer_stop(signer);
 }
 
+/* One that was never late for long is not killed; one that hangs is. */
+TEST_CASE(test_a_child_that_hangs)
+{
+	uint8_t signature[RECEIPT_SIGNATURE_SIZE];
+	const struct sha256 root = sha256_of("hangs", 5);
+	assert_int_equal(setenv("TORTURE_SIZES", "receipt_stuck_us=1", 1), 0);
+	struct receipt_signer *signer = start();
+	pid_t child = find_child();
+	assert_int_equal(kill(child, SIGSTOP), 0);
+	receipt_signer_begin(signer, 0, &root);
+	assert_false(receipt_signer_end(signer, 0, signature));
+	assert_int_equal(kill(child, SIGCONT), 0);
+	assert_signs(signer, 1, 1);
+	assert_int_equal(kill(child, SIGSTOP), 0);
+	receipt_signer_begin(signer, 2, &root);
+	assert_false(receipt_signer_end(signer, 2, signature));
+	usleep(100000);
+	assert_false(receipt_signer_has_ended(signer));
+	receipt_signer_begin(signer, 3, &root);
+	assert_false(receipt_signer_end(signer, 3, signature));
+	while (!receipt_signer_has_ended(signer))
+		usleep(1000);
+	receipt_signer_stop(signer);
+	assert_int_equal(unsetenv("TORTURE_SIZES"), 0);
+}
+
 TEST_MAIN_EACH(set_up, tear_down)
