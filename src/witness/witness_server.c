@@ -39,6 +39,7 @@ struct witness_server {
 	struct MHD_Daemon *daemon;
 	int listener, poll; /* the second belongs to the library */
 	struct peer *peers;
+	size_t peer_count;
 	bool was_called;    /* by the library, in its last run */
 	unsigned idle_runs; /* in a row */
 };
@@ -102,6 +103,7 @@ static void peer_begin(struct witness_server *server, struct MHD_Connection *con
 	if (peer->next)
 		peer->next->previous = peer;
 	server->peers = peer;
+	server->peer_count++;
 }
 
 static void peer_end(struct witness_server *server, struct peer *peer)
@@ -111,6 +113,7 @@ static void peer_end(struct witness_server *server, struct peer *peer)
 	*(peer->previous ? &peer->previous->next : &server->peers) = peer->next;
 	if (peer->next)
 		peer->next->previous = peer->previous;
+	server->peer_count--;
 	free(peer);
 }
 
@@ -130,10 +133,13 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 	return info ? info->socket_context : NULL;
 }
 
-/* Ends connections whose time is over. The timeout is for those that the library does not poll. */
+/* Ends connections whose time is over. Where there are too many, it is short: others wait in the
+ * kernel until there is room. The timeout is for those that the library does not poll. */
 static void end_late(struct witness_server *server)
 {
-	int64_t since_us = clock_monotonic_us() - WITNESS_REQUEST_SECONDS * US_PER_SECOND;
+	bool is_crowded = server->peer_count >= WITNESS_CONNECTIONS_CROWD;
+	int64_t seconds = is_crowded ? WITNESS_CROWDED_SECONDS : WITNESS_REQUEST_SECONDS;
+	int64_t since_us = clock_monotonic_us() - seconds * US_PER_SECOND;
 	for (struct peer *peer = server->peers; peer; peer = peer->next)
 		if (peer->since_us < since_us) {
 			shutdown(peer->socket, SHUT_RDWR);

@@ -2,8 +2,9 @@
  *
  * POST /add-checkpoint and GET /ORIGIN_HASH/checkpoint, as C2SP tlog-witness describes them. A
  * client must complete a request, and take its answer, within WITNESS_REQUEST_SECONDS of the one
- * before it; then its connection ends. Connections are bounded in total and for each address, other
- * than loopback addresses, which are those of proxies. */
+ * before it, or within WITNESS_CROWDED_SECONDS while there are WITNESS_CONNECTIONS_CROWD
+ * connections; then its connection ends. Connections are bounded in total and for each address,
+ * other than loopback addresses, which are those of proxies. */
 #ifndef WITNESS_WITNESS_SERVER_H
 #define WITNESS_WITNESS_SERVER_H
 
@@ -13,6 +14,8 @@
 
 #define WITNESS_REQUEST_SECONDS 30
 #define WITNESS_CONNECTIONS_MAX 256
+#define WITNESS_CONNECTIONS_CROWD 192
+#define WITNESS_CROWDED_SECONDS 1
 #define WITNESS_CONNECTIONS_PER_ADDRESS 16 /* for IPv6: per network of 64 bits */
 #define WITNESS_URL_SIZE 80
 

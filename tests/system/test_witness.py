@@ -9,6 +9,7 @@ import random
 import shutil
 import socket
 import threading
+import time
 
 import pytest
 
@@ -361,6 +362,22 @@ def test_slow_clients_delay_no_other_and_are_cut(witness, log):
         for connection in slow:
             connection.close()
     assert witness.ask(log.request(29, 30)).status == 200
+
+
+def test_a_crowd_of_unfinished_requests_is_cut_soon(witness, log):
+    """Three times as many connections as there may be, from an address that is not counted."""
+    crowd = []
+    try:
+        for number in range(800):
+            connection = socket.create_connection(("127.0.0.1", witness.port))
+            connection.sendall(UNFINISHED[number % len(UNFINISHED)][:200])
+            crowd.append(connection)
+        begun = time.monotonic()
+        eventually(lambda: witness.ask(log.request(0, 1)).status in (200, 409), "it answers", patience=120)
+        assert time.monotonic() - begun < 30, "the usual time of one request"
+    finally:
+        for connection in crowd:
+            connection.close()
 
 
 def test_connections_of_an_address_are_bounded(tmp_path, log):
