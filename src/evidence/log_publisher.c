@@ -9,11 +9,14 @@
 #include "base/schedule.h"
 #include "net/http_multi.h"
 #include "seal/signer.h"
+#include "store/evidence/public_keys.h"
 #include "store/tlog/log_records.h"
 #include "tlog/checkpoint.h"
+#include "tlog/policy.h"
 #include "tlog/witness_request.h"
 
 #define CHECKPOINT_MEMORY_MAX ((size_t)512 << 10)
+#define KEYS_MEMORY_MAX ((size_t)1 << 20)
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
 #define CONFLICTS_MAX 2              /* of sizes, before a witness counts as failing */
@@ -625,6 +628,48 @@ int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNE
 	return result;
 }
 
+struct known_keys {
+	struct note_key keys[POLICY_LOGS_MAX];
+	size_t count;
+};
+
+/* A policy has each key once, under whatever name. */
+static void add_known_key(struct known_keys *known, const struct note_key *key, struct buf *out)
+{
+	char vkey[NOTE_VKEY_SIZE];
+	for (size_t i = 0; i < known->count; i++)
+		if (memcmp(known->keys[i].key, key->key, sizeof key->key) == 0)
+			return;
+	if (known->count == POLICY_LOGS_MAX)
+		return;
+	known->keys[known->count++] = *key;
+	note_key_write(key, vkey);
+	buf_printf(out, "log %s\n", vkey);
+}
+
+/* Writes the keys with which nodes of this service sign the log or have signed it: this node's
+ * first, then the newest ones; not those whose use was ended. */
+static int write_logs(const struct service *service, struct buf *out, struct error *error)
+{
+	struct known_keys known = {0};
+	const struct note_key own =
+		note_key_make(service->log_origin, NOTE_ED25519, signer_log_key(service->signer));
+	struct public_key *items;
+	size_t count;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, KEYS_MEMORY_MAX);
+	int result =
+		store_list_public_keys(service->store, PUBLIC_KEY_LOG, &arena, &items, &count, error);
+	add_known_key(&known, &own, out);
+	for (size_t i = result ? 0 : count; i > 0; i--) {
+		struct note_key key;
+		if (items[i - 1].used_until_us == TIME_NONE &&
+		    !note_key_parse(slice_of(items[i - 1].key), &key, NULL))
+			add_known_key(&known, &key, out);
+	}
+	return result;
+}
+
 int log_policy_write(const struct service *service, struct buf *out, struct error *error)
 {
 	char vkey[NOTE_VKEY_SIZE];
@@ -633,10 +678,9 @@ int log_policy_write(const struct service *service, struct buf *out, struct erro
 	int result = log_witnesses_parse(service->settings->log_witnesses, witnesses, &count, error);
 	if (result)
 		return result;
-	const struct note_key log =
-		note_key_make(service->log_origin, NOTE_ED25519, signer_log_key(service->signer));
-	note_key_write(&log, vkey);
-	buf_printf(out, "log %s\n", vkey);
+	result = write_logs(service, out, error);
+	if (result)
+		return result;
 	for (size_t i = 0; i < count; i++) {
 		note_key_write(&witnesses[i].key, vkey);
 		buf_printf(out, "witness %s %s\n", witnesses[i].key.name, vkey);

@@ -20,7 +20,8 @@ struct log_witness {
 int log_witnesses_parse(const char *list, struct log_witness witnesses[LOG_WITNESSES_MAX],
                         size_t *ret_count, struct error *error) MUST_CHECK;
 
-/* Appends the policy of this service: the keys of its log and of its witnesses, and no quorum. */
+/* Appends the policy of this service: the keys of its log, also of other nodes and former ones, and
+ * of its witnesses, and no quorum. */
 int log_policy_write(const struct service *service, struct buf *out, struct error *error)
 	MUST_CHECK;
 

@@ -349,6 +349,27 @@ def test_the_verification_page_says_who_witnessed(archived):
     anyone.close()
 
 
+def test_the_verification_page_knows_former_keys(archived):
+    """As on a node whose key differs from that of the node which signed; no list of keys in the archive helps."""
+    service, pair, _, path = archived
+    bare = io.BytesIO()
+    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(bare, "w") as kept:
+        for member in whole.infolist():
+            if member.filename != "signers.p7m":
+                kept.writestr(member, whole.read(member))
+    assert service.stop() == 0
+    (service.data / "signer" / "log.key").unlink()
+    service.settings["log.origin"] = "log.example/another"
+    service.start()
+    anyone = Client(service)
+    kind, body = form(("file", bare.getvalue(), "evidence.zip"))
+    answer = anyone.post("/verify", body, headers={"Content-Type": kind, "Accept": "application/json"}).expect(200)
+    anyone.close()
+    found = answer.json["verification"]
+    assert found["logs"][0]["signed"] is True and not any(each["code"].startswith("log.") for each in found["findings"])
+    assert [each["name"] for each in found["logs"][0]["cosigned_by"]] == [one.key.name for one in pair]
+
+
 # ---- settings ----
 
 @pytest.mark.parametrize("settings, name, said", (
