@@ -50,7 +50,7 @@ def add_later(log, count):
     log.write()
 
 
-@pytest.mark.parametrize("size", (1, 255, 256, 257, 700))
+@pytest.mark.parametrize("size", (0, 1, 255, 256, 257, 700))
 def test_a_copy_is_the_log(log, copy, size):
     log.fill(size)
     log.write()
