@@ -1,10 +1,12 @@
 /* The formats of transparency logs (src/tlog). The input is a letter and a text: a note ('n'),
  * signature lines ('s'), a checkpoint ('c'), a verifier key ('k'), a policy ('p'), a request to a
- * witness ('w'), an entry ('e') or the path of a tile ('t'); or a proof ('i', 'x'): two sizes of
- * eight bytes, three hashes, and the path. What is accepted and written again is the same. */
+ * witness ('w'), an entry ('e'), the proof of one ('r') or the path of a tile ('t'); or a proof
+ * ('i', 'x'): two sizes of eight bytes, three hashes, and the path. What is accepted and written
+ * again is the same. */
 #include "fuzz.h"
 #include "tlog/checkpoint.h"
 #include "tlog/entry.h"
+#include "tlog/entry_proof.h"
 #include "tlog/policy.h"
 #include "tlog/tiles.h"
 #include "tlog/witness_request.h"
@@ -96,6 +98,18 @@ static void fuzz_entry(struct slice text)
 	require(slice_equal(buf_slice(&again), text), "an entry is written as it was read");
 }
 
+static void fuzz_entry_proof(struct slice text)
+{
+	BUF_AUTO struct buf again = {.limit = MEMORY_MAX};
+	static const char empty[] = "c2sp.org/tlog-proof@v1\nextra \n"; /* is written without it */
+	struct entry_proof proof;
+	if (entry_proof_parse(text, &proof, NULL))
+		return;
+	entry_proof_write(&proof, &again);
+	require(slice_equal(buf_slice(&again), text) || memcmp(text.data, empty, sizeof empty - 1) == 0,
+	        "a proof is written as it was read");
+}
+
 static void fuzz_tile(struct slice text)
 {
 	struct tile_id id;
@@ -140,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 'p': fuzz_policy(text); break;
 	case 'w': fuzz_request(text); break;
 	case 'e': fuzz_entry(text); break;
+	case 'r': fuzz_entry_proof(text); break;
 	case 't': fuzz_tile(text); break;
 	case 'i':
 	case 'x': fuzz_proof(data + 1, size - 1, data[0] == 'x'); break;

@@ -9,7 +9,13 @@
 
 void entry_proof_write(const struct entry_proof *proof, struct buf *out)
 {
-	buf_add_text(out, FIRST_LINE "\n" INDEX);
+	buf_add_text(out, FIRST_LINE "\n");
+	if (proof->extra.size > 0) {
+		buf_add_text(out, EXTRA);
+		buf_add_slice(out, proof->extra);
+		buf_add_byte(out, '\n');
+	}
+	buf_add_text(out, INDEX);
 	buf_add_unsigned(out, proof->index);
 	buf_add_byte(out, '\n');
 	for (size_t i = 0; i < proof->path.count; i++) {
@@ -40,7 +46,12 @@ int entry_proof_parse(struct slice text, struct entry_proof *ret, struct error *
 	struct entry_proof proof = {0};
 	if (!line_take(&rest, &line) || !slice_is(line, FIRST_LINE))
 		return refuse(error, "the first line must be " FIRST_LINE);
-	if (!line_take(&rest, &line) || (take_start(&line, EXTRA) && !line_take(&rest, &line)))
+	bool found = line_take(&rest, &line);
+	if (found && take_start(&line, EXTRA)) {
+		proof.extra = line;
+		found = line_take(&rest, &line);
+	}
+	if (!found)
 		return refuse(error, "the text ends early");
 	if (!take_start(&line, INDEX) || !line_parse_size(line, &proof.index))
 		return refuse(error, "the line of the index is not valid");

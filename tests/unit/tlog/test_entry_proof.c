@@ -15,12 +15,17 @@ TEST_CASE(test_proofs)
 	assert_int_equal(proof.index, 2);
 	assert_int_equal(proof.path.count, 2);
 	assert_true(slice_is(proof.checkpoint, NOTE));
+	assert_int_equal(proof.extra.size, 0);
 	entry_proof_write(&proof, &written);
 	assert_true(slice_is(buf_slice(&written), text));
 	static const char lone[] = START "extra AAAA\nindex 0\n\n" NOTE;
 	assert_int_equal(entry_proof_parse(slice_of(lone), &proof, NULL), OK);
 	assert_int_equal(proof.path.count, 0);
+	assert_true(slice_is(proof.extra, "AAAA"));
 	assert_true(slice_is(proof.checkpoint, NOTE));
+	buf_clear(&written);
+	entry_proof_write(&proof, &written);
+	assert_true(slice_is(buf_slice(&written), lone));
 }
 
 TEST_CASE(test_texts_that_are_no_proofs)
