@@ -1,9 +1,23 @@
-/* Proofs against a log. What was read is written so that it is read again; a proof is checked with
- * the key of the corpus. */
+/* Proofs that an event is in a log, and proofs against a log. What was read is written so that it
+ * is read again; a proof is checked with the key of the corpus. */
 #include "fuzz.h"
+#include "archive/logged_event.h"
 #include "monitor/log_proof.h"
 
 #define KEY "log.example/segments+311f3c36+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"
+
+static void fuzz_event(struct arena *arena, struct slice text)
+{
+	struct logged_event found;
+	struct error error = {0};
+	int result = logged_event_read(arena, text, &found, &error);
+	require(!result || result == ERR_INVALID_EVIDENCE, "a proof is accepted or rejected");
+	require(!result || error.cause[0], "a rejected proof has a cause");
+	require(result || (found.event.sequence >= found.seal.first_sequence &&
+	                   found.event.sequence <= found.seal.last_sequence),
+	        "the event is in its segment");
+	require(result || found.index < found.checkpoint.size, "the entry is in the tree");
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -16,6 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct note_key key;
 	struct policy policy;
 	const struct log_trust trust = {.policy = &policy};
+	if (logged_event_is(text)) {
+		fuzz_event(&arena, text);
+		return 0;
+	}
 	require(!note_key_parse(slice_of(KEY), &key, &error), "the key is valid");
 	require(!policy_make(&arena, &key, 1, NULL, 0, 0, &policy, &error), "the policy is valid");
 	if (log_proof_read(&arena, text, &proof, &error)) {

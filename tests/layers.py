@@ -63,7 +63,7 @@ PUBLIC = {
              "validation_set.h"},
     "witness": {"witness.h", "witness_server.h"},
     "payment": {"payment.h", "payment_settings.def"},
-    "archive": {"archive.h", "archive_lines.h", "bundle.h", "receipt.h", "signer_list.h", "xml_text.h",
+    "archive": {"archive.h", "archive_lines.h", "bundle.h", "logged_event.h", "receipt.h", "signer_list.h", "xml_text.h",
                 "zip_shape.h"},
     "report": {"pdf_check.h", "pdf_sign.h", "renderer.h", "report.h"},
     "tools": {"api.h", "fault_proxy.h", "json_items.h", "notice_feed.h", "receipt_file.h", "remote_certification.h", "remote_registration.h"},

@@ -1,5 +1,5 @@
 /* The commands `log audit`, `log watch` and `log check-proof`, which read a transparency log of
- * segments as anybody can. */
+ * segments as anybody can, and what proves something about it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/logged_event.h"
 #include "base/base64.h"
 #include "base/durable.h"
 #include "base/file.h"
@@ -22,6 +23,7 @@
 #define MEMORY_MAX ((size_t)64 << 20)
 #define INTERVAL_DEFAULT_US (60 * US_PER_SECOND)
 #define INTERVAL_MAX_US (24 * 3600 * US_PER_SECOND)
+#define PROOFS_MAX (LOGGED_EVENT_MAX > WATCH_PROOFS_MAX ? LOGGED_EVENT_MAX : WATCH_PROOFS_MAX)
 #define TAG_DIGITS (2 * SHA256_SIZE)
 #define LATER_SUFFIX ".latest" /* of the file of proofs where the first ones exist */
 
@@ -577,10 +579,82 @@ static int check_line(struct log_access *access, const struct log_trust *trust, 
 	return verdict.is_shown ? 0 : 2;
 }
 
+/* ---- log check-proof: the proof of an event ---- */
+
+static void print_event_json(const struct logged_event *found, const struct log_head *head)
+{
+	BUF_AUTO struct buf text;
+	const struct event_facts *event = &found->event;
+	struct sha256 chain_hash = sha256_of(found->record.data, found->record.size);
+	buf_init(&text, (size_t)1 << 20);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_hex(&writer, "chain_hash", chain_hash.bytes, SHA256_SIZE);
+	json_text(&writer, "channel_id", event->channel_id);
+	write_head(&writer, head);
+	json_slice(&writer, "event_id", event->event_id);
+	json_integer(&writer, "index", (int64_t)found->index);
+	json_text(&writer, "kind", "event");
+	json_time(&writer, "received_at", event->received_at_us);
+	json_raw(&writer, "record", found->record);
+	json_integer(&writer, "sequence", event->sequence);
+	json_boolean(&writer, "shown", head->is_signed && head->has_quorum);
+	json_end_object(&writer);
+	print_document(&text);
+}
+
+static void print_event(const struct log_access *access, const struct logged_event *found,
+                        const struct log_head *head)
+{
+	const struct event_facts *event = &found->event;
+	const struct declaration *declared = &event->declaration;
+	char received[TIME_TEXT_SIZE], witnessed[TIME_TEXT_SIZE];
+	char digits[2 * SHA256_SIZE + 1], content[2 * DIGEST_SIZE_MAX + 1];
+	struct sha256 chain_hash = sha256_of(found->record.data, found->record.size);
+	hex_encode(chain_hash.bytes, SHA256_SIZE, digits);
+	hex_encode(declared->hash, hash_algorithm_size(declared->hash_algorithm), content);
+	time_format(event->received_at_us, received);
+	printf("event          %.*s\n", (int)event->event_id.size, event->event_id.data);
+	printf("received       %s, as the service says\n", received);
+	printf("content        %s %s\n", hash_algorithm_text(declared->hash_algorithm), content);
+	printf("chain hash     %s, the SHA-256 of its record\n", digits);
+	printf("entry          %" PRIu64 ", of the events %" PRId64 " to %" PRId64 " of %s\n",
+	       found->index, found->seal.first_sequence, found->seal.last_sequence, event->channel_id);
+	if (head->is_signed)
+		printf("log            %s, of %" PRIu64 " entries\n", head->checkpoint.origin,
+		       head->checkpoint.size);
+	if (head->witnessed_us != TIME_NONE) {
+		time_format(head->witnessed_us, witnessed);
+		printf("witnessed      %s\n", witnessed);
+	} else if (access->policy.witness_count == 0) {
+		printf("witnessed      not checked, because no witness is given (--witness)\n");
+	}
+	print_unestablished(access, head);
+}
+
+static int check_event(struct log_access *access, struct slice text)
+{
+	struct logged_event found;
+	struct log_head head;
+	struct error error = {0};
+	int result = logged_event_read(&access->arena, text, &found, &error);
+	if (!result)
+		result = log_head_judge(&access->arena, found.note, &access->policy, &head, &error);
+	if (result)
+		return fail(access, &error, result);
+	if (access->line->json)
+		print_event_json(&found, &head);
+	else
+		print_event(access, &found, &head);
+	return is_established(access, &head) ? 0 : 2;
+}
+
 static int check_file(struct log_access *access, const struct log_trust *trust, struct slice rest)
 {
 	int exit_code = 0;
 	bool any = false;
+	if (logged_event_is(rest))
+		return check_event(access, rest);
 	while (rest.size > 0) {
 		const char *end = memchr(rest.data, '\n', rest.size);
 		struct slice line = slice_make(rest.data, end ? (size_t)(end - rest.data) : rest.size);
@@ -604,14 +678,15 @@ int command_log_check_proof(const struct command_line *line)
 	struct error error = {0};
 	uint8_t keys[COMMAND_OPTIONS_MAX][RECEIPT_PUBLIC_KEY_SIZE];
 	struct log_trust trust = {.policy = &access.policy, .receipt_keys = keys};
-	buf_init(&text, WATCH_PROOFS_MAX + 1);
+	buf_init(&text, PROOFS_MAX + 1);
 	int result = open_access(&access, line, false, &error);
 	if (!result)
 		result = read_receipt_keys(line, keys, &trust.receipt_key_count, &error);
 	if (!result && !access.has_policy)
-		result = error_cause(&error, ERR_USAGE,
-		                     "--key VKEY or --policy FILE is missing: a proof is one against the "
-		                     "owner of the log's key");
+		result =
+			error_cause(&error, ERR_USAGE,
+		                "--key VKEY or --policy FILE is missing: only the key of the log makes "
+		                "what it signed a proof");
 	if (!result)
 		result = file_read_whole(line->arguments[0], &text, &error);
 	return result ? fail(&access, &error, result) : check_file(&access, &trust, buf_slice(&text));

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "archive/logged_event.h"
 #include "ledger/ledger.h"
 #include "seal/evidence_record.h"
 #include "seal/validation_set.h"
@@ -12,6 +13,7 @@
 #define EVENTS_PER_PROGRESS 4096
 #define LINE_ARENA_MAX ((size_t)8 << 20)
 #define MANIFEST_ARENA_MAX ((size_t)64 << 20)
+#define LOG_PROOF_ARENA_MAX ((size_t)32 << 20)
 
 struct walk {
 	const struct extraction *extraction;
@@ -28,6 +30,8 @@ struct walk {
 	struct sha256 *leaves; /* leaves of its segment */
 	int64_t received_at_us;
 	int64_t next_sequence; /* sequence of the next line of events */
+	int64_t segment;       /* number of its segment's line, from 1 */
+	struct buf lines;      /* of the proof that it is in the log */
 };
 
 static int invalid(struct walk *walk, const char *what)
@@ -90,6 +94,7 @@ static int find_segment(struct walk *walk, struct archive_segment *ret_segment)
 		if (result)
 			return result;
 		/* The segment points into its line, which is copied because later lines overwrite it. */
+		walk->segment++;
 		buf_clear(&walk->line);
 		buf_add_slice(&walk->line, line);
 		result = buf_check(&walk->line);
@@ -139,6 +144,14 @@ static int keep_event(struct walk *walk, struct slice line)
 	return buf_check(&walk->event);
 }
 
+static void keep_for_log(struct walk *walk, struct slice line)
+{
+	if (!walk->extraction->wants_log_proof)
+		return;
+	buf_add_slice(&walk->lines, line);
+	buf_add_byte(&walk->lines, '\n');
+}
+
 /* Reads events up to `sequence`. The lines begin with the range and have no gaps. */
 static int take_event(struct walk *walk, int64_t sequence, struct sha256 *ret_leaf)
 {
@@ -150,6 +163,8 @@ static int take_event(struct walk *walk, int64_t sequence, struct sha256 *ret_le
 			*ret_leaf = sha256_of(line.data, line.size);
 		if (!result && walk->next_sequence == walk->sequence)
 			result = keep_event(walk, line);
+		if (!result && walk->next_sequence >= walk->sequence)
+			keep_for_log(walk, line);
 		uint64_t done = (uint64_t)(walk->next_sequence - walk->manifest.facts.first_sequence) + 1;
 		if (!result && extraction->progress && done % EVENTS_PER_PROGRESS == 0)
 			result = extraction->progress(extraction->progress_context, extraction->archive, done,
@@ -168,7 +183,10 @@ static int prove_in_segment(struct walk *walk, const struct seal_document *seal,
 	BUF_AUTO struct buf scratch;
 	buf_init(&scratch, SEAL_DOCUMENT_MAX);
 	size_t count = 0;
-	int result = OK;
+	seal_document_write(seal, &scratch);
+	int result = buf_check(&scratch);
+	if (!result)
+		keep_for_log(walk, buf_slice(&scratch));
 	for (int64_t at = seal->first_sequence; at <= seal->last_sequence && !result; at++) {
 		bool inside = at >= facts->first_sequence && at <= facts->last_sequence;
 		assert(count < SEGMENT_EVENTS_MAX); /* of the seal document */
@@ -177,9 +195,6 @@ static int prove_in_segment(struct walk *walk, const struct seal_document *seal,
 	}
 	if (result)
 		return result;
-	seal_document_write(seal, &scratch);
-	if (buf_check(&scratch))
-		return ERR_NO_MEMORY;
 	walk->leaves[count] = sha256_of(scratch.data, scratch.size);
 	TREE_AUTO struct hash_tree *tree = NULL;
 	result = tree_build(walk->leaves, count + 1, &tree);
@@ -368,6 +383,96 @@ static int make_record(struct walk *walk, const struct tree_proof *proof,
 	return OK;
 }
 
+/* ---- the log ---- */
+
+/* Reads the place of the event's segment. The places have the order of the segments. */
+static int read_place(struct walk *walk, struct archive_log_place *ret)
+{
+	struct slice line = {0};
+	int result = OK;
+	for (int64_t i = 0; i < walk->segment && !result; i++) {
+		result = line_stream_next(walk->streams[STREAM_LOG], &line, walk->error);
+		if (!result && i == 0)
+			return error_cause(walk->error, ERR_REFUSED,
+			                   "%s has no log/: its segments were not in a log when it was issued",
+			                   walk->extraction->archive);
+		result = result == 1 ? OK : result ? result : invalid(walk, "log/ ends too early");
+	}
+	arena_reset(&walk->line_arena);
+	if (!result)
+		result = archive_read_log_place(&walk->line_arena, line, ret, walk->error);
+	if (!result && ret->size == 0)
+		return error_cause(walk->error, ERR_REFUSED,
+		                   "%s: the event's segment has no place in the log",
+		                   walk->extraction->archive);
+	return result;
+}
+
+/* Reads checkpoints up to that of a tree. */
+static int find_note(struct walk *walk, uint64_t size, const char **ret_note)
+{
+	for (;;) {
+		struct slice line;
+		struct archive_checkpoint found;
+		struct checkpoint checkpoint;
+		struct note note;
+		int result = next_line(walk, STREAM_CHECKPOINTS, &line);
+		arena_reset(&walk->stamp_arena);
+		if (!result)
+			result = archive_read_checkpoint(&walk->stamp_arena, line, &found, walk->error);
+		if (!result)
+			result = note_parse(&walk->stamp_arena, slice_of(found.note), &note, walk->error);
+		if (!result)
+			result = checkpoint_parse(note.text, &checkpoint, walk->error);
+		if (result)
+			return result;
+		*ret_note = found.note;
+		if (checkpoint.size == size)
+			return OK;
+	}
+}
+
+/* Refuses what the archive does not have all records for. */
+static int check_lines(struct walk *walk, int64_t last_sequence)
+{
+	const char *archive = walk->extraction->archive;
+	int64_t last = walk->manifest.facts.last_sequence;
+	if (last_sequence > last)
+		return error_cause(walk->error, ERR_REFUSED,
+		                   "%s ends with event %" PRId64 ", and the event's segment with %" PRId64
+		                   ": the proof of the log needs an archive with both",
+		                   archive, last, last_sequence);
+	if (buf_check(&walk->lines) == OK)
+		return OK;
+	return walk->lines.full ? error_cause(walk->error, ERR_REFUSED,
+	                                      "%s: the event and those after it in its segment have "
+	                                      "more than %zu bytes",
+	                                      archive, LOGGED_EVENT_LINES_MAX)
+	                        : ERR_NO_MEMORY;
+}
+
+/* Proves that the event is in the log. The checkpoint is the first one with the segment. */
+static int prove_in_log(struct walk *walk, int64_t last_sequence, struct buf *out)
+{
+	ARENA_AUTO struct arena arena;
+	struct archive_log_place place;
+	struct logged_event ignored;
+	struct error cause = {0};
+	const char *note;
+	arena_init(&arena, LOG_PROOF_ARENA_MAX);
+	int result = check_lines(walk, last_sequence);
+	if (!result)
+		result = read_place(walk, &place);
+	if (!result)
+		result = find_note(walk, place.size, &note);
+	if (!result)
+		result = logged_event_write(buf_slice(&walk->lines), place.index, place.path,
+		                            slice_of(note), out);
+	if (!result)
+		result = logged_event_read(&arena, buf_slice(out), &ignored, &cause);
+	return result == ERR_INVALID_EVIDENCE && cause.cause[0] ? invalid(walk, cause.cause) : result;
+}
+
 /* ---- the extraction ---- */
 
 /* Uses the second token if the first one is no longer valid. */
@@ -407,6 +512,7 @@ static int follow(struct walk *walk, struct arena *arena, struct extracted *extr
 		result = prove_in_segment(walk, &segment.seal, &within);
 	if (result)
 		return result;
+	const int64_t last_sequence = segment.seal.last_sequence;
 	path = *segment.path;
 	path.leaf = tree_proof_root(&within);
 	if (tree_proof_compose(&within, &path, &proof))
@@ -417,7 +523,9 @@ static int follow(struct walk *walk, struct arena *arena, struct extracted *extr
 		return ERR_NO_MEMORY;
 	struct archive_round round;
 	BUF_AUTO struct buf der;
+	BUF_AUTO struct buf log_proof;
 	buf_init(&der, EVIDENCE_RECORD_MAX);
+	buf_init(&log_proof, LOGGED_EVENT_MAX);
 	result = find_round(walk, round_id, &round);
 	if (!result)
 		result = make_best_record(walk, &proof, &round, &der);
@@ -427,7 +535,14 @@ static int follow(struct walk *walk, struct arena *arena, struct extracted *extr
 		return result;
 	extracted->authority = arena_text(arena, round.tokens[0].authority);
 	extracted->gen_time_us = round.tokens[0].gen_time_us;
-	return extracted->authority ? OK : ERR_NO_MEMORY;
+	if (!extracted->authority)
+		return ERR_NO_MEMORY;
+	/* This comes last, because it overwrites the line of the round. */
+	if (walk->extraction->wants_log_proof)
+		result = prove_in_log(walk, last_sequence, &log_proof);
+	if (log_proof.size > 0)
+		extracted->log_proof = keep(arena, buf_slice(&log_proof), &result);
+	return result;
 }
 
 static int begin(struct walk *walk)
@@ -444,6 +559,20 @@ static int begin(struct walk *walk)
 	return result;
 }
 
+static void end(struct walk *walk)
+{
+	for (int i = 0; i < STREAM_COUNT; i++)
+		line_stream_free(walk->streams[i]);
+	zip_reader_free(walk->zip);
+	free(walk->leaves);
+	buf_free(&walk->line);
+	buf_free(&walk->event);
+	buf_free(&walk->lines);
+	arena_free(&walk->arena);
+	arena_free(&walk->line_arena);
+	arena_free(&walk->stamp_arena);
+}
+
 int extract_record(const struct extraction *extraction, struct arena *arena,
                    struct extracted *ret_extracted, struct error *error)
 {
@@ -454,6 +583,7 @@ int extract_record(const struct extraction *extraction, struct arena *arena,
 	arena_init(&walk.stamp_arena, LINE_ARENA_MAX);
 	buf_init(&walk.line, ARCHIVE_LINE_MAX + 1);
 	buf_init(&walk.event, ARCHIVE_LINE_MAX + 1);
+	buf_init(&walk.lines, LOGGED_EVENT_LINES_MAX);
 	walk.leaves = calloc(SEGMENT_LEAVES_MAX, sizeof *walk.leaves);
 	int result = walk.leaves ? begin(&walk) : ERR_NO_MEMORY;
 	if (!result)
@@ -463,14 +593,6 @@ int extract_record(const struct extraction *extraction, struct arena *arena,
 		extracted.received_at_us = walk.received_at_us;
 		*ret_extracted = extracted;
 	}
-	for (int i = 0; i < STREAM_COUNT; i++)
-		line_stream_free(walk.streams[i]);
-	zip_reader_free(walk.zip);
-	free(walk.leaves);
-	buf_free(&walk.line);
-	buf_free(&walk.event);
-	arena_free(&walk.arena);
-	arena_free(&walk.line_arena);
-	arena_free(&walk.stamp_arena);
+	end(&walk);
 	return result;
 }

@@ -16,8 +16,9 @@ struct extracted {
 	int64_t gen_time_us; /* time of the timestamp, as stated in the archive */
 	const char *authority;
 	const char *segment_id;
-	struct slice event;  /* the event record: the data object, whose SHA-256 is the chain hash */
-	struct slice record; /* the evidence record, DER */
+	struct slice event;     /* the event record: the data object, whose SHA-256 is the chain hash */
+	struct slice record;    /* the evidence record, DER */
+	struct slice log_proof; /* archive/logged_event.h; size 0: it was not wanted */
 };
 
 struct extraction {
@@ -27,11 +28,13 @@ struct extraction {
 	 * the extraction and is returned. */
 	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;
+	bool wants_log_proof; /* also that the event is in the log of segments */
 };
 
 /* The result points into the arena. Returns ERR_NOT_FOUND if the archive does not contain the
- * event; ERR_REFUSED if the event is of a test chain, which has no timestamps; ERR_INVALID_EVIDENCE
- * if the archive is damaged or inconsistent; ERR_IO, ERR_NO_MEMORY. The cause gives details. */
+ * event; ERR_REFUSED if the event is of a test chain, which has no timestamps, or if the archive
+ * does not have what a wanted log_proof needs; ERR_INVALID_EVIDENCE if the archive is damaged or
+ * inconsistent; ERR_IO, ERR_NO_MEMORY. The cause gives details. */
 int extract_record(const struct extraction *extraction, struct arena *arena,
                    struct extracted *ret_extracted, struct error *error) MUST_CHECK;
 

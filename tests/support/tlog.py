@@ -227,6 +227,54 @@ def tag_of(channel_id, chain="live"):
     return sha256(f"constancia-tag/1\n{channel_id}\n{chain}".encode()).hex()
 
 
+# ---- proofs of entries ----
+
+def parse_proof(text):
+    """(extra data or None, index, path, note) of a tlog-proof."""
+    head, _, note = text.partition("\n\n")
+    first, *lines = head.split("\n")
+    if first != "c2sp.org/tlog-proof@v1":
+        raise ValueError("the first line")
+    extra = base64.b64decode(lines.pop(0)[6:], validate=True) if lines[0].startswith("extra ") else None
+    index = lines.pop(0)
+    if not index.startswith("index ") or index[6:] != str(int(index[6:])) or int(index[6:]) < 0:
+        raise ValueError("the index")
+    path = [base64.b64decode(line, validate=True) for line in lines]
+    if any(len(item) != 32 for item in path):
+        raise ValueError("the path")
+    return extra, int(index[6:]), path, note
+
+
+def segment_entry(seal_line):
+    """The entry of the segment with that seal document."""
+    seal = json.loads(seal_line)
+    entry = {"chain_hash_last": seal["chain_hash_last"], "first_sequence": seal["first_sequence"],
+             "last_sequence": seal["last_sequence"], "seal_hash": sha256(seal_line).hex(),
+             "tag": tag_of(seal["channel_id"], seal["chain"]), "v": 1}
+    return json.dumps(entry, separators=(",", ":"), sort_keys=True).encode()
+
+
+def logged_event(text):
+    """(record of the event, entry, note) of the proof that an event is in the log; ValueError."""
+    extra, index, path, note = parse_proof(text)
+    *lines, end = extra.split(b"\n")
+    seal, *records = lines
+    if end or not records:
+        raise ValueError("the lines")
+    last = None
+    for record in records:
+        if last and json.loads(record)["previous_chain_hash"] != last:
+            raise ValueError("the chain")
+        last = sha256(record).hex()
+    entry = segment_entry(seal)
+    if last != json.loads(entry)["chain_hash_last"]:
+        raise ValueError("the end of the segment")
+    _, size, expected = parse_checkpoint(parse_note(note)[0])
+    if root_of_path(leaf_hash(entry), index, size, path) != expected:
+        raise ValueError("the root")
+    return records[0], entry, note
+
+
 class RemoteLog:
     """Reads a log at an address, and checks all of it against its tiles."""
 
@@ -285,5 +333,5 @@ class RemoteLog:
 
 
 __all__ = ["InvalidSignature", "Key", "RemoteLog", "checkpoint_text", "consistency", "inclusion", "is_consistent", "leaf_hash",
-           "node_hash", "parse_checkpoint", "parse_note", "parse_vkey", "root", "root_of_path", "sha256", "tag_of",
+           "logged_event", "node_hash", "parse_checkpoint", "parse_note", "parse_proof", "parse_vkey", "root", "root_of_path", "sha256", "tag_of",
            "tile_path", "verify_note"]

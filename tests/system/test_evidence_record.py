@@ -160,7 +160,7 @@ def test_the_archive_has_the_same_records(sealed, archive, tmp_path):
             "event_id": event["event_id"], "gen_time": event["timestamp"]["sealed_at"],
             "output": str(output), "received_at": event["received_at"], "record": str(data),
             "segment_id": event["timestamp"]["reference"], "sequence": event["sequence"],
-            "sha256": hashlib.sha256(output.read_bytes()).hexdigest()}
+            "sha256": hashlib.sha256(output.read_bytes()).hexdigest(), "tlog_proof": None}
 
 
 def test_what_an_archive_does_not_hold(sealed, archive, channel, tmp_path):
