@@ -17,12 +17,12 @@ TESTS = HERE.parents[1]
 sys.path[:0] = [str(TESTS / "support"), str(TESTS / "system")]
 
 import tlog  # noqa: E402
-from client import Client, Service, eventually  # noqa: E402
+from client import Client, Service, eventually, run  # noqa: E402
 from ports import reserve_port  # noqa: E402
 from witness import Witness  # noqa: E402
 
 ORIGIN = "log.example/segments"
-CHECKS = 6
+CHECKS = 7
 KILLS = 20  # of the service, and half as many of litewitness
 
 TOOLS, WORK, ROUNDS = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
@@ -144,6 +144,27 @@ def check_notes(remote, vkeys):
     assert told.startswith(ORIGIN + "\n"), told
 
 
+def check_event_proof(service, vkeys):
+    """torchwood verifies the proof of an event for the entry that its extra data leads to, and for no other one."""
+    channel = service.new_channel(credits=100)
+    for _ in range(5):
+        event = channel.live.register().expect(201).json
+    channel.live.sealed(event["event_id"])
+    made = channel.live.certified(seq_from=1, seq_to=5)
+    archive, proof, entry = WORK / "evidence.zip", WORK / "event.tlog-proof", WORK / "entry"
+    archive.write_bytes(channel.live.download(made["evidence_url"]).expect(200).body)
+    done = run("proof", event["event_id"], archive, "-o", WORK / "event.ers", "--tlog-proof", proof)
+    assert done.returncode == 0, done.stderr
+    text = proof.read_text(encoding="utf-8")
+    _, computed, _ = tlog.logged_event(text)
+    entry.write_bytes(computed)
+    tool("notes", "--entry", entry, *vkeys, input=text)
+    entry.write_bytes(computed + b" ")
+    refused = subprocess.run([TOOLS / "notes", "--entry", entry, *vkeys], input=text, capture_output=True, text=True,
+                             check=False)
+    assert refused.returncode == 1 and "verification failed" in refused.stderr, refused.stderr
+
+
 def fsck(remote, vkey):
     """What it says; its exit status is 0 in any case."""
     file = WORK / "vkey"
@@ -208,6 +229,8 @@ def main():
         remote = remote or tlog.RemoteLog(f"http://127.0.0.1:{service.port}/log")
         with judged("sumdb/note and torchwood verify our note and both cosignatures"):
             check_notes(remote, (key.vkey, lite.vkey, ours.vkey))
+        with judged("torchwood verifies the proof that an event is in our log"):
+            check_event_proof(service, (key.vkey, lite.vkey, ours.vkey))
         with judged("Tessera's fsck recomputes our log from its tiles"):
             check_tiles(remote, key)
         with judged("fsck refuses our log under another key"):

@@ -1,5 +1,7 @@
 // Verifies a signed note with the verifiers of golang.org/x/mod/sumdb/note and, for cosignatures, filippo.io/torchwood:
 // usage: notes VKEY... < NOTE. Every key must have signed. Prints the text of the note and a line for each cosignature.
+// notes --entry FILE VKEY... < PROOF verifies with torchwood that the entry in the file has that tlog-proof, instead. The
+// first key is the log's.
 package main
 
 import (
@@ -10,6 +12,7 @@ import (
 
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 func verifier(vkey string) (note.Verifier, error) {
@@ -19,9 +22,26 @@ func verifier(vkey string) (note.Verifier, error) {
 	return note.NewVerifier(vkey)
 }
 
+func checkEntry(file string, verifiers []note.Verifier, proof []byte) error {
+	entry, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	all := []torchwood.Policy{torchwood.OriginPolicy(verifiers[0].Name())}
+	for _, v := range verifiers {
+		all = append(all, torchwood.SingleVerifierPolicy(v))
+	}
+	policy := torchwood.ThresholdPolicy(len(all), all...)
+	return torchwood.VerifyProof(policy, tlog.RecordHash(entry), proof)
+}
+
 func run() error {
 	var verifiers []note.Verifier
-	for _, vkey := range os.Args[1:] {
+	entry, vkeys := "", os.Args[1:]
+	if len(vkeys) >= 2 && vkeys[0] == "--entry" {
+		entry, vkeys = vkeys[1], vkeys[2:]
+	}
+	for _, vkey := range vkeys {
 		v, err := verifier(vkey)
 		if err != nil {
 			return fmt.Errorf("%s: %w", vkey, err)
@@ -31,6 +51,9 @@ func run() error {
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		return err
+	}
+	if entry != "" {
+		return checkEntry(entry, verifiers, text)
 	}
 	opened, err := note.Open(text, note.VerifierList(verifiers...))
 	if err != nil {
