@@ -331,6 +331,20 @@ static void attested_by_log(struct buf *out, const struct view *view)
 	buf_add_text(out, ".</li>\n");
 }
 
+/* Returns whether the archive has segments, and in *ret_history whether it has the seal documents
+ * from the first segment of its channel. */
+static bool has_segments(const struct view *view, bool *ret_history)
+{
+	for (const struct json *file = items(view->checked, "files"); file; file = file->next) {
+		const struct json *history = json_member(file, "seal_history");
+		if (!history || history->type == JSON_NULL)
+			continue;
+		*ret_history = is_true(file, "seal_history");
+		return true;
+	}
+	return false;
+}
+
 static void attested_by_archive(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
@@ -353,6 +367,16 @@ static void attested_by_archive(struct buf *out, const struct view *view)
 		           "the authority named below.",
 		           "Que cada declaración existía antes del sello de tiempo que la cubre, emitido "
 		           "por la autoridad indicada abajo."));
+	bool history;
+	if (has_segments(view, &history) && history)
+		point(out,
+		      TEXT(language,
+		           "That the archive has the seals of all segments from the first one of the "
+		           "channel, without a gap. They show whether another archive of the channel is of "
+		           "the same history.",
+		           "Que el archivo contiene los sellos de todos los segmentos desde el primero del "
+		           "canal, sin huecos. Muestran si otro archivo del canal es de la misma "
+		           "historia."));
 	attested_by_log(out, view);
 	unchanged(out, view);
 }
@@ -388,6 +412,14 @@ static void not_attested(struct buf *out, const struct view *view)
 			"Cuándo ocurrieron los hechos declarados. Solo consta cuándo recibió el servicio "
 			"cada declaración, según afirma el propio servicio, y que existía antes de su sello "
 			"de tiempo."));
+	bool history;
+	if (has_segments(view, &history) && !history)
+		point(out,
+		      TEXT(language,
+		           "That this archive and earlier ones of the channel are of one history: it does "
+		           "not have the seals of the segments before its own.",
+		           "Que este archivo y otros anteriores del canal sean de una misma historia: no "
+		           "contiene los sellos de los segmentos anteriores a los suyos."));
 	if (view->kind == KIND_REPORT)
 		point(
 			out,

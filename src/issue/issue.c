@@ -193,6 +193,7 @@ static int gather_facts(struct issue_job *work, struct report_facts *ret_facts)
 		.authorities = work->authorities,
 		.authority_rows = work->authority_rows,
 		.log = work->log,
+		.has_history = work->has_history,
 		.archive_name = work->archive_name,
 		.archive_size_bytes = (int64_t)work->archive_sum.size_bytes,
 		.archive_digest = work->archive_sum.sha256,

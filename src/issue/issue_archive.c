@@ -427,6 +427,7 @@ static int fill(struct archive_work *work)
 	if (!result)
 		result = issue_add_log(issue, work->archive, work->first_segment, work->last_segment,
 		                       work->error);
+	issue->has_history = issue->certification->seal_history || work->first_segment == 1;
 	return result || !issue->certification->seal_history ? result : add_history(work);
 }
 

@@ -54,6 +54,7 @@ struct issue_job {
 	struct report_authority *authorities;
 	size_t authority_rows;
 	struct report_log log;
+	bool has_history; /* the archive has the seal documents from the chain's first segment */
 	char verification_url[1024];
 	int64_t issued_at_us;
 };

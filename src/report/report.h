@@ -119,6 +119,9 @@ struct report_facts {
 	const struct report_authority *authorities;
 	size_t authority_rows;
 	struct report_log log;
+	/* The archive has the seal documents from the first segment of the channel. Only if seal_count
+	 * is above 0. */
+	bool has_history;
 
 	const struct report_part *parts;
 	size_t part_rows;

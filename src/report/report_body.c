@@ -454,6 +454,10 @@ static void archive(struct draft *draft)
 	           DRAFT_FILL(draft, TEXT_BYTES, draft_number(draft, facts->archive_size_bytes)));
 	sheet_fact(sheet, "SHA-256", SHEET_MONO, digest(draft, &facts->archive_digest), NULL);
 	sheet_close(sheet, "L");
+	if (facts->seal_count > 0)
+		sheet_paragraph(
+			sheet, SHEET_BODY,
+			draft_text(draft, facts->has_history ? TEXT_HISTORY_COMPLETE : TEXT_HISTORY_PARTIAL));
 }
 
 static void verification(struct draft *draft)

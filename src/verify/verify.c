@@ -565,9 +565,9 @@ static void record_run_findings(struct run *run)
 }
 
 /* Returns NULL if there is no memory. */
-static const struct verify_contents *contents_of(struct arena *arena,
-                                                 const struct archive_facts *facts)
+static const struct verify_contents *contents_of(struct arena *arena, const struct input *input)
 {
+	const struct archive_facts *facts = &input->manifest.facts;
 	struct verify_contents *contents = arena_alloc(arena, sizeof *contents);
 	const char *certification_id = arena_text(arena, facts->certification_id);
 	const char *channel_id = arena_text(arena, facts->channel_id);
@@ -576,6 +576,8 @@ static const struct verify_contents *contents_of(struct arena *arena,
 	*contents = (struct verify_contents){.certification_id = certification_id,
 	                                     .channel_id = channel_id,
 	                                     .is_test = facts->mode == MODE_TEST,
+	                                     .has_seals = input->has_seals,
+	                                     .has_history = input->has_history,
 	                                     .first_sequence = facts->first_sequence,
 	                                     .last_sequence = facts->last_sequence,
 	                                     .requested_from_us = facts->requested_from_us,
@@ -612,7 +614,7 @@ static int list_files(struct run *run)
 		                             .signer = input->signer,
 		                             .signed_at_us = input->signed_at_us};
 		if (input->kind == INPUT_ARCHIVE && input->described) {
-			file->contents = contents_of(&run->result->arena, &input->manifest.facts);
+			file->contents = contents_of(&run->result->arena, input);
 			if (!file->contents)
 				return ERR_NO_MEMORY;
 		}

@@ -116,10 +116,13 @@ enum verify_kind {
 	VERIFY_RECORD,
 	VERIFY_CONTAINER,
 };
-/* What the manifest of an archive states. */
+/* What the manifest of an archive states, and whether it has the seal documents of the chain from
+ * its first segment to those of the archive. */
 struct verify_contents {
 	const char *certification_id, *channel_id;
 	bool is_test;
+	bool has_seals; /* false: it has no segment, or none was read */
+	bool has_history;
 	int64_t first_sequence, last_sequence;
 	int64_t requested_from_us, requested_to_us; /* TIME_NONE: requested by sequence numbers */
 };
@@ -300,7 +303,7 @@ int verify_exit_code(const struct verify_result *result);
  * "checked":{…},
  * "could_not_check","evidence_records":[{"covers":[path],"exists_since","path","timestamps":[{
  * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"files":[{"kind","listed",
- * "path","sha256","signed_at","signer"}],"findings":[{"code","detail","path","severity","what",
+ * "path","seal_history","sha256","signed_at","signer"}],"findings":[{"code","detail","path","severity","what",
  * "what_es","where"}],"findings_version","histories":[{"archives","bridges","channel_id",
  * "first_sequence","last_sequence","mode","one_history"}],"longest_delay":{
  * "between","gen_time","microseconds","path","received_at","sequence"}|null,"logs":[{"cosigned_by":[{
@@ -311,7 +314,8 @@ int verify_exit_code(const struct verify_result *result);
  * "warnings":[…]}; `findings` contains those that are wrong, not established or unchecked;
  * "qualified" is {"provider","reason","service","standing"} or null; "kind" is "archive",
  * "container", "content_part", "evidence_record", "other" or "report"; "signed_at" and "signer" are
- * null if there is no valid signature or if it has no timestamp. */
+ * null if there is no valid signature or if it has no timestamp; "seal_history" is null if the file
+ * has no segments. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
 /* Prints the text form for users, with the details in `language`. */
 void verify_print_in(const struct verify_result *result, enum language language, FILE *out);

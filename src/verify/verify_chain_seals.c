@@ -272,10 +272,13 @@ static void check_seal(struct chain *chain, const struct seal_document *seal)
 		return;
 	}
 	const struct seal_walk *history = &chain->history;
-	if (history->count > 0 &&
-	    (seal->first_sequence != history->last_sequence + 1 || !seal->previous_seal_hash ||
-	     !sha256_equal(seal->previous_seal_hash, &history->seal_hash) ||
-	     !sha256_equal(&seal->chain_hash_before, &history->chain_hash)))
+	bool leads = history->count > 0 && seal->first_sequence == history->last_sequence + 1 &&
+	             seal->previous_seal_hash &&
+	             sha256_equal(seal->previous_seal_hash, &history->seal_hash) &&
+	             sha256_equal(&seal->chain_hash_before, &history->chain_hash);
+	chain->facts->input->has_seals = true;
+	chain->facts->input->has_history = leads || seal->first_sequence == 1;
+	if (history->count > 0 && !leads)
 		chain_wrong_at(chain, seals, "seal.previous_seal_hash", FINDING_HISTORY_NOT_LEADING);
 	if ((seal->first_sequence == 1) != (seal->previous_seal_hash == NULL))
 		chain_wrong_at(chain, seals, "seal.previous_seal_hash",

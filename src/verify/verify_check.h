@@ -51,6 +51,8 @@ struct input {
 	int64_t until_us; /* expiry of the certificate that proves it longest */
 	/* Set for an archive. */
 	struct archive_manifest manifest; /* without its lists */
+	bool has_seals;                   /* a first segment was read */
+	bool has_history; /* its seal documents begin with the first segment of the chain */
 	/* The keys of the log that its signer certifies, by the list of signers in it. */
 	struct {
 		const struct signer_list_key *items;

@@ -19,6 +19,10 @@ static void print_files(const struct verify_result *result, struct json_writer *
 		json_text(writer, "kind", kinds[at->kind]);
 		json_boolean(writer, "listed", at->is_listed);
 		json_text(writer, "path", at->path);
+		if (at->contents && at->contents->has_seals)
+			json_boolean(writer, "seal_history", at->contents->has_history);
+		else
+			json_null(writer, "seal_history");
 		json_hex(writer, "sha256", at->sha256.bytes, SHA256_SIZE);
 		json_time(writer, "signed_at", at->signed_at_us);
 		if (at->is_signed)

@@ -11,8 +11,8 @@ import pytest
 
 import check_archive
 import evidence
-from client import Service, eventually, run
-from test_evidence import verify
+from client import Client, Service, eventually, form, run
+from test_evidence import text_of, verify
 
 pytestmark = pytest.mark.both_stores
 
@@ -309,6 +309,47 @@ def test_an_archive_carries_the_history_if_asked(archives):
     assert check_archive.check([str(path), "--trust", str(archives.channel.trust)]).startswith("valid: ")
     assert check_archive.check([str(path), "--trust", str(archives.channel.trust), "--beside",
                                 str(archives.paths[0])]).startswith("valid: ")
+
+
+HISTORY_SENTENCES = (  # with and without the history, in English and Spanish
+    (True, "en", "The archive has the seals of all segments from the first one of the channel"),
+    (True, "es", "El archivo contiene los sellos de todos los segmentos desde el primero del canal"),
+    (False, "en", "The archive does not have the seals of the segments before its own"),
+    (False, "es", "El archivo no contiene los sellos de los segmentos anteriores a los suyos"))
+PAGE_SENTENCES = (
+    (True, "en", "That the archive has the seals of all segments from the first one of the channel"),
+    (True, "es", "Que el archivo contiene los sellos de todos los segmentos desde el primero del canal"),
+    (False, "en", "it does not have the seals of the segments before its own"),
+    (False, "es", "no contiene los sellos de los segmentos anteriores a los suyos"))
+
+
+@pytest.mark.parametrize("place, wanted, has_history", (("first", False, True), ("second", False, False), ("second", True, True)))
+def test_report_page_and_verifier_say_whether_the_history_is_there(service, archives, tmp_path, place, wanted, has_history):
+    client = archives.channel.live
+    seal = archives.channel.documents[0] if place == "first" else archives.second
+    record = client.certified(seq_from=seal["first_sequence"], seq_to=seal["last_sequence"],
+                              **({"seal_history": True} if wanted else {}))
+    path = tmp_path / "evidence.zip"
+    path.write_bytes(client.download(record["evidence_url"]).expect(200).body)
+    (file,) = archives.verify(paths=[path])["files"]
+    assert file["seal_history"] is has_history
+    texts = {}
+    for report in record["reports"]:
+        (language,) = report["languages"]
+        pdf = tmp_path / f"{language}.pdf"
+        pdf.write_bytes(client.download(report["url"]).expect(200).body)
+        texts[language] = text_of(pdf)
+        (file,) = verify(pdf, trust=archives.channel.trust, expected=0)["files"]
+        assert file["seal_history"] is None
+    for which, language, sentence in HISTORY_SENTENCES:
+        assert (sentence in texts[language]) is (which is has_history), sentence
+    anyone = Client(service)
+    kind, body = form(("file", path.read_bytes(), "evidence.zip"))
+    for which, language, sentence in PAGE_SENTENCES:
+        page = anyone.post("/verify", body, headers={"Content-Type": kind, "Accept": "text/html",
+                                                     "Accept-Language": language}).expect(200).body.decode()
+        assert (sentence in page) is (which is has_history), sentence
+    anyone.close()
 
 
 def test_the_first_archive_of_a_chain_and_a_test_archive_have_no_history(archives, tmp_path):

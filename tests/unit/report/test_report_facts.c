@@ -61,6 +61,7 @@ static void add_seals(struct sample *sample)
 	sample->facts.authority_rows = 2;
 	static const struct report_witness witness = {"testigo.example/uno", ISSUED_US - US_PER_SECOND};
 	sample->facts.log = (struct report_log){"registro.example/log", 4711, 6, &witness, 1};
+	sample->facts.has_history = true;
 }
 
 static void add_configurations(struct sample *sample)
