@@ -23,6 +23,8 @@ const struct option certify_options[] = {
 	{"to", "SEQUENCE", "last sequence number, with --from"},
 	{"since", "TIME", "start of the period of receipt (RFC 3339), inclusive, with --until"},
 	{"until", "TIME", "end of the period of receipt (RFC 3339), exclusive, with --since"},
+	{"seal-history", NULL,
+     "have an archive with the seal documents of all segments before its own"},
 	{"save", "DIR",
      "directory of the documents, created if missing; by default the "
      "identifier of the certification"},
@@ -52,6 +54,7 @@ struct job {
 	uint64_t receipt_count;
 	struct certified_range range; /* what was asked for, or what the service listed */
 	enum range_choice choice;
+	bool wants_history;     /* --seal-history */
 	const char *receipts;   /* path; NULL: none */
 	int64_t newest_receipt; /* 0: none; of a range that the service chose */
 	bool shown;
@@ -148,10 +151,11 @@ static int choose_range(struct job *job, const struct certification_wait *wait, 
 		return tool_fail(error, ERR_REFUSED, "Nothing is registered yet.");
 	job->choice = newest > certified.last ? SERVICE_SAYS_NEW : SERVICE_SAYS_LAST;
 	job->range = certified;
-	if (job->choice == SERVICE_SAYS_NEW) {
+	/* The last archive may have no history. If it was requested with it, this is repeated. */
+	if (job->choice == SERVICE_SAYS_NEW || job->wants_history)
 		job->id[0] = '\0';
+	if (job->choice == SERVICE_SAYS_NEW)
 		job->range = (struct certified_range){.first = certified.last + 1, .last = newest};
-	}
 	return OK;
 }
 
@@ -171,7 +175,8 @@ static int request(struct job *job, const struct certified_range *given, int64_t
 	else if (!result)
 		result = choose_range(job, &wait, error);
 	if (!result && !job->id[0]) {
-		result = remote_certify(&job->api, &job->range, &job->arena, &certification, error);
+		result = remote_certify(&job->api, &job->range, job->wants_history, &job->arena,
+		                        &certification, error);
 		if (!result)
 			memcpy(job->id, certification.id, sizeof job->id);
 	}
@@ -263,6 +268,10 @@ static int check_archive(const struct job *job, const struct verify_result *veri
 		                 job->id, (long long)contents->first_sequence,
 		                 (long long)contents->last_sequence, (long long)job->saved.first,
 		                 (long long)job->saved.last);
+	if (job->wants_history && contents->has_seals && !contents->has_history)
+		return tool_fail(error, ERR_INVALID_EVIDENCE,
+		                 "The archive of %s lacks the seal documents before its first segment.",
+		                 job->id);
 	if (asked->by_time && (contents->requested_from_us != asked->from_us ||
 	                       contents->requested_to_us != asked->to_us))
 		return tool_fail(error, ERR_INVALID_EVIDENCE, "The archive of %s is of another period.",
@@ -416,6 +425,7 @@ int command_certify(const struct command_line *line)
 	if (!job)
 		abort();
 	job->line = line;
+	job->wants_history = command_option(line, "seal-history");
 	job->receipts = command_option(line, "receipts");
 	if (!job->receipts && access(RECEIPTS_DEFAULT, F_OK) == 0)
 		job->receipts = RECEIPTS_DEFAULT;

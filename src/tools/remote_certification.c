@@ -59,14 +59,17 @@ static int read_certification(const struct api_answer *answer, struct json *json
 
 /* ---- request ---- */
 
-static void write_request(const struct certified_range *range, unsigned attempt, struct buf *body,
-                          char key[KEY_SIZE])
+static void write_request(const struct certified_range *range, bool seal_history, unsigned attempt,
+                          struct buf *body, char key[KEY_SIZE])
 {
-	char from[TIME_TEXT_SIZE], to[TIME_TEXT_SIZE], suffix[16] = "";
+	char from[TIME_TEXT_SIZE], to[TIME_TEXT_SIZE], number[16] = "", suffix[32];
 	struct json_writer writer = {.out = body};
 	if (attempt > 1)
-		snprintf(suffix, sizeof suffix, ":%u", attempt);
+		snprintf(number, sizeof number, ":%u", attempt);
+	snprintf(suffix, sizeof suffix, "%s%s", seal_history ? "+history" : "", number);
 	json_begin_object(&writer, NULL);
+	if (seal_history)
+		json_boolean(&writer, "seal_history", true);
 	if (range->by_time) {
 		time_format(range->from_us, from);
 		time_format(range->to_us, to);
@@ -82,15 +85,16 @@ static void write_request(const struct certified_range *range, unsigned attempt,
 	json_end_object(&writer);
 }
 
-int remote_certify(struct api *api, const struct certified_range *range, struct arena *arena,
-                   struct certification *ret_certification, struct error *error)
+int remote_certify(struct api *api, const struct certified_range *range, bool seal_history,
+                   struct arena *arena, struct certification *ret_certification,
+                   struct error *error)
 {
 	for (unsigned attempt = 1;; attempt++) {
 		BUF_AUTO struct buf body;
 		char key[KEY_SIZE];
 		struct api_answer answer;
 		buf_init(&body, 1024);
-		write_request(range, attempt, &body, key);
+		write_request(range, seal_history, attempt, &body, key);
 		if (buf_check(&body))
 			return ERR_NO_MEMORY;
 		const struct api_request request = {.path = "/certifications",

@@ -24,11 +24,13 @@ struct certification {
 	struct json *json;      /* in the arena */
 };
 
-/* Requests a certification. The Idempotency-Key is derived from the range, so that a repetition
- * within 24 hours returns the same certification and pays nothing. A failed certification, whose
- * fee was refunded, is followed by the next key. */
-int remote_certify(struct api *api, const struct certified_range *range, struct arena *arena,
-                   struct certification *ret_certification, struct error *error) MUST_CHECK;
+/* Requests a certification, with `seal_history` one whose archive has the seal documents of all
+ * segments before its own. The Idempotency-Key is derived from both, so that a repetition within 24
+ * hours returns the same certification and pays nothing. A failed certification, whose fee was
+ * refunded, is followed by the next key. */
+int remote_certify(struct api *api, const struct certified_range *range, bool seal_history,
+                   struct arena *arena, struct certification *ret_certification,
+                   struct error *error) MUST_CHECK;
 int remote_certification(struct api *api, const char *id, struct arena *arena,
                          struct certification *ret_certification, struct error *error) MUST_CHECK;
 

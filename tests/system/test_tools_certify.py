@@ -108,6 +108,35 @@ def test_a_repeated_range_pays_once(start, tmp_path):
     assert len(channel.live.get("/v1/certifications").json["data"]) == 1
 
 
+def test_an_archive_with_the_seal_history_is_asked_for(start, script, tmp_path):  # noqa: F811
+    service = start(certification__fee=10, seal__interval="200ms")
+    channel = service.new_channel(credits=100)
+    tools = tools_of(service, channel.live_key["key"], tmp_path)
+    for _ in range(2):
+        registered(tools, 1)
+        channel.live.sealed(channel.live.get("/v1/events", query={"limit": 1}).json["data"][0]["event_id"])
+
+    def asked(*words):
+        made = tools.lines("certify", *words, *trusted(service))[0]
+        (archive,) = [file for file in made["verification"]["files"] if file["kind"] == "archive"]
+        return made["certification_id"], archive["seal_history"], channel.live.balance()["balance"]
+    plain = asked("--from", 2, "--to", 2)
+    assert plain[1] is False
+    whole = asked("--from", 2, "--to", 2, "--seal-history")
+    assert whole[0] != plain[0] and whole[1] is True and whole[2] == plain[2] - 10
+    assert asked("--from", 2, "--to", 2, "--seal-history") == whole  # pays once
+    assert asked("--seal-history") == whole  # the last certification again
+    assert asked("--from", 1, "--to", 1)[1] is True  # there is nothing before it
+    # A service that has another archive than the one asked for.
+    archive = f"{plain[0]}-evidence.zip"
+    script.answers = served(script, archive, tools.folder / plain[0] / archive, {**CHANNEL, "channel_id": channel.id},
+                            2, 2, certification_id=plain[0], evidence_url=f"{script.url}/v1/downloads/{archive}?mac=x")
+    other = Tools(f"{script.url}/v1", "svc_live_x", tmp_path / plain[0])
+    error = other.error("certify", "--from", 2, "--to", 2, "--seal-history", "--save", "other")
+    assert "lacks the seal documents" in error["message"], error
+    assert json.loads(script.seen[1].body) == {"seal_history": True, "seq_from": 2, "seq_to": 2}
+
+
 def test_a_period_is_certified(service, channel, tools):
     registered(tools)
     first, last = receipts_of(tools.folder)
