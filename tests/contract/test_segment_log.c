@@ -263,6 +263,27 @@ static void assert_checkpoint(const struct log_checkpoint *found, uint64_t size,
 	assert_true(slice_is(found->cosignatures, cosignatures));
 }
 
+/* Lists the final checkpoints, of which `second` 0 means that there is one only. */
+static void assert_published(struct store *store, uint64_t first, uint64_t second)
+{
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	struct log_checkpoint *items;
+	size_t count;
+	assert_int_equal(store_list_final_checkpoints(store, ORIGIN, 8, &arena, &items, &count, NULL),
+	                 OK);
+	assert_int_equal(count, second ? 2 : 1);
+	assert_int_equal(items[0].size, first);
+	if (second)
+		assert_checkpoint(&items[1], second, 1, "one line");
+	assert_int_equal(store_list_final_checkpoints(store, ORIGIN, 1, &arena, &items, &count, NULL),
+	                 OK);
+	assert_int_equal(count, 1);
+	assert_int_equal(items[0].size, first);
+	assert_int_equal(store_list_final_checkpoints(store, "other", 8, &arena, &items, &count, NULL),
+	                 OK);
+	assert_int_equal(count, 0);
+}
+
 /* Cosignatures replace those that the caller has read; the final checkpoints are those that count.
  */
 TEST_CASE_ON(checkpoints_gain_cosignatures, struct fixture *fixture)
@@ -304,6 +325,11 @@ TEST_CASE_ON(checkpoints_gain_cosignatures, struct fixture *fixture)
 	assert_int_equal(
 		store_get_newest_checkpoint(store, "other", CHECKPOINT_ANY, &arena, &found, NULL),
 		ERR_NOT_FOUND);
+
+	assert_published(store, 5, 0);
+	second.is_final = true;
+	assert_int_equal(store_set_cosignatures(store, &second, NULL), OK);
+	assert_published(store, 9, 5);
 
 	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 4, 0, &arena, &found, NULL), OK);
 	assert_checkpoint(&found, 5, 1, "one line");

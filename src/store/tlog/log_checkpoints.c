@@ -35,22 +35,27 @@ int store_set_cosignatures(struct store *store, const struct log_checkpoint *che
 	"SELECT origin, size, root, signed_at, note, cosignatures, cosigners, is_final"                \
 	" FROM log_checkpoints WHERE origin = $1"
 
+static struct log_checkpoint take_columns(struct row *row)
+{
+	return (struct log_checkpoint){
+		.origin = row_string(row, 0),
+		.size = (uint64_t)db_integer(row->query, 1),
+		.root = store_sha256(db_blob(row->query, 2)),
+		.signed_at_us = db_integer(row->query, 3),
+		.note = slice_of(row_string(row, 4)),
+		.cosignatures = slice_of(row_string(row, 5)),
+		.cosigners = db_integer(row->query, 6),
+		.is_final = db_integer(row->query, 7) == 1,
+	};
+}
+
 static int read_one(struct db_connection *connection, struct row *row, struct log_checkpoint *ret,
                     struct error *error)
 {
 	struct log_checkpoint checkpoint = {0};
 	bool found = db_step(row->query);
 	if (found)
-		checkpoint = (struct log_checkpoint){
-			.origin = row_string(row, 0),
-			.size = (uint64_t)db_integer(row->query, 1),
-			.root = store_sha256(db_blob(row->query, 2)),
-			.signed_at_us = db_integer(row->query, 3),
-			.note = slice_of(row_string(row, 4)),
-			.cosignatures = slice_of(row_string(row, 5)),
-			.cosigners = db_integer(row->query, 6),
-			.is_final = db_integer(row->query, 7) == 1,
-		};
+		checkpoint = take_columns(row);
 	int result = end_read(connection, row_result(row, found, error));
 	if (!result)
 		*ret = checkpoint;
@@ -67,6 +72,29 @@ int store_get_newest_checkpoint(struct store *store, const char *origin,
 	                                                        " ORDER BY size DESC LIMIT 1")};
 	db_bind(row.query, origin, (int64_t)(choice == CHECKPOINT_FINAL));
 	return read_one(connection, &row, ret, error);
+}
+
+int store_list_final_checkpoints(struct store *store, const char *origin, size_t limit,
+                                 struct arena *arena, struct log_checkpoint **ret_items,
+                                 size_t *ret_count, struct error *error)
+{
+	struct log_checkpoint *items = arena_alloc(arena, limit * sizeof *items);
+	size_t count = 0;
+	if (!items)
+		return ERR_NO_MEMORY;
+	struct db_connection *connection = begin_read(store, &error);
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, COLUMNS " AND is_final = 1"
+	                                                        " ORDER BY size DESC LIMIT $2")};
+	db_bind(row.query, origin, (int64_t)limit);
+	while (count < limit && db_step(row.query))
+		items[count++] = take_columns(&row);
+	int result = end_read(connection, row_result(&row, true, error));
+	if (!result) {
+		*ret_items = items;
+		*ret_count = count;
+	}
+	return result;
 }
 
 int store_find_covering_checkpoint(struct store *store, const char *origin, uint64_t index,

@@ -29,6 +29,11 @@ enum checkpoint_choice { CHECKPOINT_ANY, CHECKPOINT_FINAL };
 int store_get_newest_checkpoint(struct store *store, const char *origin,
                                 enum checkpoint_choice choice, struct arena *arena,
                                 struct log_checkpoint *ret, struct error *error) MUST_CHECK;
+/* Lists the largest final checkpoints of an origin, at most `limit` of them, largest first; the
+ * items live in the arena. */
+int store_list_final_checkpoints(struct store *store, const char *origin, size_t limit,
+                                 struct arena *arena, struct log_checkpoint **ret_items,
+                                 size_t *ret_count, struct error *error) MUST_CHECK;
 /* Reads the smallest checkpoint that has the entry of that index and `cosigners_min` cosignatures.
  * ERR_NOT_FOUND. */
 int store_find_covering_checkpoint(struct store *store, const char *origin, uint64_t index,
