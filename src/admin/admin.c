@@ -24,7 +24,7 @@ static const struct admin_operation *const groups[] = {
 	admin_purchase_operations, admin_topup_operations,     admin_event_operations,
 	admin_certify_operations,  admin_evidence_operations,  admin_signer_operations,
 	admin_store_operations,    admin_read_only_operations, admin_audit_operations,
-	admin_user_operations,     admin_request_operations,
+	admin_user_operations,     admin_request_operations,   admin_log_operations,
 };
 
 const struct admin_operation *admin_operation_at(size_t index)

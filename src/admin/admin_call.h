@@ -164,6 +164,7 @@ extern const struct admin_operation admin_overview_operations[];
 extern const struct admin_operation admin_store_operations[];
 extern const struct admin_operation admin_read_only_operations[];
 extern const struct admin_operation admin_audit_operations[];
+extern const struct admin_operation admin_log_operations[];
 extern const struct admin_operation admin_user_operations[];
 
 #endif

@@ -75,12 +75,6 @@ static bool make_leaf(struct batch_receipts *receipts, const struct registration
 	return true;
 }
 
-/* An event may just have missed a round, and the next one may wait for an authority. */
-static int64_t least_promise_us(const struct settings *settings)
-{
-	return 2 * settings->seal_interval;
-}
-
 void batch_receipts_begin(struct batch_receipts *receipts, const struct registration_batch *batch)
 {
 	struct receipt_signer *signer = receipts->service->receipt_signer;
@@ -89,11 +83,10 @@ void batch_receipts_begin(struct batch_receipts *receipts, const struct registra
 	if (!signer)
 		return;
 	assert(batch->count <= BATCH_TREE_LEAVES_MAX);
-	const int64_t least_us = least_promise_us(receipts->service->settings);
-	receipts->promise_us = later_of(receipts->service->settings->seal_promise, least_us);
-	const int64_t now_us = clock_now_us();
-	receipts->next_us = now_us + receipts->service->settings->seal_interval;
-	receipts->possible_us = now_us + least_us;
+	const int64_t now_us = clock_now_us(), interval_us = receipts->service->settings->seal_interval;
+	receipts->promise_us = settings_promise_us(receipts->service->settings);
+	receipts->next_us = now_us + interval_us;
+	receipts->possible_us = now_us + 2 * interval_us;
 	for (size_t i = 0; i < batch->count; i++) {
 		const struct registration *item = batch->items[i];
 		if (!has_receipt(item))

@@ -75,6 +75,14 @@ static inline void log_origin(const struct settings *settings, char origin[NOTE_
 		         scheme_end ? scheme_end + 3 : url);
 }
 
+/* Gets the time until which a receipt promises a sealed segment: seal.promise, or more, because an
+ * event may just have missed a round, and the next one may wait for an authority. */
+static inline int64_t settings_promise_us(const struct settings *settings)
+{
+	int64_t least_us = 2 * settings->seal_interval;
+	return settings->seal_promise > least_us ? settings->seal_promise : least_us;
+}
+
 static inline struct db_options settings_store(const struct settings *settings, bool create)
 {
 	return (struct db_options){

@@ -328,7 +328,7 @@ TEST_CASE_ON(checkpoints_gain_cosignatures, struct fixture *fixture)
 
 	assert_published(store, 5, 0);
 	second.is_final = true;
-	assert_int_equal(store_set_cosignatures(store, &second, NULL), OK);
+	assert_int_equal(store_set_cosignatures(store, &second, slice_of(""), NULL), OK);
 	assert_published(store, 9, 5);
 
 	assert_int_equal(store_find_covering_checkpoint(store, ORIGIN, 4, 0, &arena, &found, NULL), OK);

@@ -191,7 +191,7 @@ def test_no_page_is_wider_than_a_phone(service, browse, language):
                              f"http://127.0.0.1:9/{'long' * 100}")
     service.secrets.add(endpoint["secret"])
     pages = (*MONEY, spend(service, account), "", "users", "sessions", "acts", "account", "passkeys", "again", "nothing",
-             "try", "channels", "keys", "limits", "webhooks", "events", f"events/{event}", "requests",
+             "try", "channels", "keys", "limits", "webhooks", "events", f"events/{event}", "requests", "log",
              f"channels/{channel.id}", f"webhooks/{endpoint['endpoint_id']}", "certifications/new")
     browser.emulate(390, "light", 844)
     for page in pages:

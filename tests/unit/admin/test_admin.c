@@ -474,7 +474,7 @@ TEST_CASE_WITH(what_leaves_no_act_only_reads, NULL, NULL)
 		"credits history",    "passkey list",
 		"billing show",       "event list",
 		"event show",         "certification estimate",
-		"request list",
+		"request list",       "channel log",
 	};
 	const struct admin_operation *operation;
 	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {

@@ -67,6 +67,7 @@ static const struct step steps[] = {
 	{"channel configure", "{\"channel\":\"$C\",\"name\":\"C2\",\"modality\":\"hash_only\"}", NULL},
 	{"channel show", "{\"channel\":\"$C\"}", NULL},
 	{"channel list", "{\"account\":\"$A\"}", NULL},
+	{"channel log", "{\"account\":\"$A\"}", NULL},
 	{"channel suspend", "{\"channel\":\"$C\"}", NULL},
 	{"channel resume", "{\"channel\":\"$C\"}", NULL},
 	{"key create", "{\"channel\":\"$C\",\"mode\":\"live\",\"name\":\"k\"}", "K=key_id"},
