@@ -57,6 +57,8 @@ export interface Request {
 
 /** The service is busy; or the request did not come through whole, or its answer did not come back. */
 const AGAIN = [429, 503, 408, 502, 504];
+/** Bytes of the answer to a refused request. */
+const ERROR_BODY_MAX = 65_536;
 /** What went wrong before a byte was sent. */
 const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT"];
@@ -100,24 +102,26 @@ export class Answer {
     }
   }
 
-  async bytes(): Promise<Uint8Array> {
+  /** All of it, or more than `most` bytes of it. */
+  async bytes(most = Infinity): Promise<Uint8Array> {
     const pieces: Uint8Array[] = [];
     let size = 0;
     for await (const piece of this.pieces()) {
       pieces.push(piece);
       size += piece.length;
+      if (size > most) break;
     }
     const whole = new Uint8Array(size);
     for (const piece of pieces.reverse()) whole.set(piece, (size -= piece.length));
     return whole;
   }
 
-  async text(): Promise<string> {
-    return new TextDecoder().decode(await this.bytes());
+  async text(most?: number): Promise<string> {
+    return new TextDecoder().decode(await this.bytes(most));
   }
 
-  async json(): Promise<unknown> {
-    const text = await this.text();
+  async json(most?: number): Promise<unknown> {
+    const text = await this.text(most);
     try {
       return JSON.parse(text);
     } catch {
@@ -278,7 +282,7 @@ function lost(name: string, error: unknown): ConnectionFailed {
 
 /** The Error record, as far as it came. */
 async function refusal(answer: Answer, reason: string): Promise<ApiError> {
-  const given = await answer.json().catch(() => undefined);
+  const given = await answer.json(ERROR_BODY_MAX).catch(() => undefined);
   const record = (typeof given === "object" && given ? given : {}) as Record<string, unknown>;
   const text = (name: string) =>
     typeof record[name] === "string" ? (record[name] as string) : undefined;

@@ -272,6 +272,15 @@ test("a download without a length has a bound", () => {
   }, chunked(whole), endless, chunked(more), say(200, more));
 });
 
+test("the answer to a refused request has a bound", { timeout: 30_000 }, () => script(async ({ client }) => {
+  await assert.rejects(client.balance(), (error) => error instanceof constancia.ApiError && error.status === 400);
+}, (response) => {
+  response.writeHead(400, { "Transfer-Encoding": "chunked" });
+  const more = () => response.destroyed || response.write(Buffer.alloc(65536)) === false || setImmediate(more);
+  response.on("drain", more);
+  more();
+}));
+
 const completed = (url) => ({ certification_id: "CERT-1", status: "completed",
                               verification_code: "SVC-2026-AAAA-AAAA", evidence_url: `${url}/files/CERT-1.zip` });
 
