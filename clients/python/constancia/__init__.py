@@ -15,9 +15,10 @@ from ._version import VERSION as __version__
 from .client import Client
 from .errors import (AccountDisabled, ApiError, CertificationFailed, Conflict, ConnectionFailed,
                      ConstanciaError, DigestMismatch, Forbidden, InvalidRequest, InvalidSignature,
-                     LimitBlocked, NotFound, PaymentRequired, ReceiptNotKept, ServerError, Suspended,
+                     LimitBlocked, LogNotValid, NotFound, PaymentRequired, ReceiptNotKept, ServerError, Suspended,
                      TooLarge, TooManyRequests, Unauthorized, Unavailable, UnexpectedAnswer,
                      WaitTimeout)
+from .log_watch import LogFinding, LogWatch, watch_log
 from .models import (Balance, Certification, CertificationRange, Channel, ChannelConfig, Content,
                      ContentPart, Document, Event, EventTimestamp, EventWithProof, FileCheck,
                      FileVerification, Page, Proof, ProofRound, ProofSegment, Report, Signer,
@@ -29,10 +30,10 @@ __all__ = [
     "CertificationRange", "Channel", "ChannelConfig", "Client", "Conflict", "ConnectionFailed",
     "ConstanciaError", "Content", "ContentPart", "Declaration", "DigestMismatch", "Document", "Event",
     "EventTimestamp", "EventWithProof", "FileCheck", "FileVerification", "Finding", "Forbidden", "Hooks",
-    "InvalidRequest", "InvalidSignature", "LimitBlocked", "NotFound", "Outcome", "Page",
+    "InvalidRequest", "InvalidSignature", "LimitBlocked", "LogFinding",
+    "LogNotValid", "LogWatch", "NotFound", "Outcome", "Page",
     "PaymentRequired", "Proof", "ProofRound", "ProofSegment", "ReceiptCheck", "ReceiptFile", "ReceiptNotKept", "Report",
     "RequestSent", "ResponseReceived", "Retry", "RetryPlanned", "ServerError", "Signer", "Suspended",
     "TooLarge", "TooManyRequests", "Unauthorized", "Unavailable", "UnexpectedAnswer", "Verification",
-    "WaitTimeout", "__version__", "digest", "verify_archive",
-    "webhooks",
+    "WaitTimeout", "__version__", "digest", "verify_archive", "watch_log", "webhooks",
 ]

@@ -88,6 +88,7 @@ class AsyncClient:
     verify_digest = _like(Client.verify_digest)
     verify_file = _like(Client.verify_file)
     verify_archive = _like(Client.verify_archive)
+    watch_log = _like(Client.watch_log)
     description = _like(Client.description)
     webhook_description = _like(Client.webhook_description)
 

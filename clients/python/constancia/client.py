@@ -25,7 +25,7 @@ from ._hooks import Hooks
 from ._http import AGAIN, Answer, Body, Request, Retry, Transport, split
 from ._receipts import ReceiptFile, Sink, sink_of, write_to
 from ._version import VERSION
-from . import verification
+from . import log_watch, verification
 from .errors import (ApiError, CertificationFailed, ConstanciaError, DigestMismatch, ReceiptNotKept,
                      TooLarge, UnexpectedAnswer, WaitTimeout)
 from .models import (Balance, Certification, Channel, Content, Event, EventWithProof, FileCheck,
@@ -369,6 +369,14 @@ class Client:
         """Checks an evidence archive here, without the service: see `constancia.verify_archive`."""
         return verification.verify_archive(archive, receipts=receipts, trust=trust, parts=parts,
                                            signers=signers, signer=signer, at=at, program=program)
+
+    def watch_log(self, key: str, channels: Iterable[str] = (), *, receipts: Optional[verification.Receipts] = None,
+                  state: Optional[Mapping[str, Any]] = None, witnesses: Iterable[str] = (),
+                  quorum: Optional[int] = None, url: Optional[str] = None) -> log_watch.LogWatch:
+        """Checks the log of this service once: see `constancia.watch_log`. `url`: another address of its log."""
+        headers = {"User-Agent": self._open["User-Agent"]}
+        return log_watch.watch(self._transport, url or f"{self._site}/log", headers, key, channels, receipts, state,
+                               witnesses, quorum)
 
     def description(self) -> str:
         """The interface's description in OpenAPI."""

@@ -35,6 +35,10 @@ class DigestMismatch(ConstanciaError):
         self.found = found
 
 
+class LogNotValid(ConstanciaError):
+    """The files of a log contradict each other, or the signature of its checkpoint is false."""
+
+
 class InvalidSignature(ConstanciaError):
     """A notice that the service did not sign, or not lately."""
 

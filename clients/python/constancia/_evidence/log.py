@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import forms
 from .archive import Archive
@@ -67,25 +68,31 @@ def is_included(leaf: bytes, index: int, size: int, path: List[bytes], root: byt
     return climb.is_at_root and leaf == root
 
 
+def roots_of(old_size: int, size: int, path: List[bytes]) -> Optional[Tuple[bytes, bytes]]:
+    """Returns the roots of a tree and of a larger one to which the hashes of a consistency proof lead, the first
+    of which is a node of both (section 2.1.4.2); None: it has another number of hashes."""
+    climb = Climb(old_size - 1, size)
+    climb.skip_left()
+    old = new = path[0]
+    for one in path[1:]:
+        if climb.is_at_root:
+            return None
+        if climb.is_left():
+            old, new = node(one, old), node(one, new)
+        else:
+            new = node(new, one)
+    return (old, new) if climb.is_at_root else None
+
+
 def is_consistent(old_size: int, old_root: bytes, size: int, root: bytes, path: List[bytes]) -> bool:
-    """Returns whether a tree begins with a smaller one (section 2.1.4.2)."""
+    """Returns whether a tree begins with a smaller one."""
     if old_size == 0:
         return not path and old_root == hashlib.sha256().digest()
     if not path:
         return False
     if old_size & (old_size - 1) == 0:
         path = [old_root, *path]
-    climb = Climb(old_size - 1, size)
-    climb.skip_left()
-    old = new = path[0]
-    for one in path[1:]:
-        if climb.is_at_root:
-            return False
-        if climb.is_left():
-            old, new = node(one, old), node(one, new)
-        else:
-            new = node(new, one)
-    return climb.is_at_root and (old, new) == (old_root, root)
+    return roots_of(old_size, size, path) == (old_root, root)
 
 
 class Checkpoint(NamedTuple):
@@ -102,16 +109,33 @@ def path_of(given: List[str]) -> List[bytes]:
 def read_checkpoint(line: bytes) -> Checkpoint:
     where = "checkpoints"
     given = document(line, CHECKPOINT, where)
-    note: str = given["note"]
+    note = read_note(given["note"], where)
+    return Checkpoint(note.origin, note.size, note.root, path_of(given["consistency"]))
+
+
+class Note(NamedTuple):
+    """A signed checkpoint."""
+
+    text: str  # that is signed
+    signatures: List[Tuple[str, bytes]]  # names of keys, and an id with a signature
+    origin: str
+    size: int
+    root: bytes
+
+
+def read_note(note: str, where: str) -> Note:
     require(len(note.encode()) <= NOTE_MAX and not CONTROL.search(note), where, "a note's text")
     text, separator, signatures = note.rpartition("\n\n")
     require(separator and signatures.endswith("\n"), where, "a note without signatures")
     signed = signatures[:-1].split("\n")
     require(len(signed) <= SIGNATURES_MAX, where, "too many signatures")
+    found_signatures = []
     for one in signed:
         found = SIGNATURE.fullmatch(one)
         require(found and len(found[1].encode()) <= NAME_MAX and len(found[2]) <= SIGNATURE_MAX, where,
                 "the line of a signature")
+        assert found
+        found_signatures.append((found[1], base64.b64decode(found[2])))
     lines = text.split("\n")
     require(len(lines) >= 3 and all(lines[3:]), where, "the lines of a checkpoint")
     origin, size, root = lines[:3]
@@ -119,7 +143,7 @@ def read_checkpoint(line: bytes) -> Checkpoint:
     require(SIZE.fullmatch(size) and int(size) <= SIZE_MAX, where, "the size of a tree")
     hash_ = decoded(root)
     require(len(hash_) == 32, where, "the root of a tree")
-    return Checkpoint(origin, int(size), hash_, path_of(given["consistency"]))
+    return Note(text + "\n", found_signatures, origin, int(size), hash_)
 
 
 class Log:
