@@ -19,6 +19,7 @@ import { faithful, rfc3339, type Time } from "./json.js";
 import { Keeper, receiptOf, type Receipt, type ReceiptSink } from "./receipts.js";
 import type { Notice, NoticeData } from "./webhooks.js";
 import { verifyArchive, type ArchiveCheck, type ArchiveOptions } from "./verify.js";
+import { watchOver, type LogWatch, type WatchLogOptions } from "./watch.js";
 
 export const VERSION = "0.1.0";
 
@@ -431,6 +432,13 @@ export class Client {
   /** Verifies an archive on this machine. The same without a client is the function `verifyArchive`. */
   async verifyArchive(archive: Source, options: ArchiveOptions = {}): Promise<ArchiveCheck> {
     return verifyArchive(archive, options);
+  }
+
+  /** Checks the log of this service once; `url`: another address of its log. The same without a client is the
+   * function `watchLog`. */
+  async watchLog(options: WatchLogOptions & { url?: string }): Promise<LogWatch> {
+    const headers = { "User-Agent": this.#open["User-Agent"] };
+    return watchOver(this.#transport, options.url ?? `${this.#site}/log`, headers, options);
   }
 
   /** The certification with a file of this SHA-256; NotFound if none. */

@@ -46,6 +46,9 @@ export class ReceiptNotKept extends ConstanciaError {
   }
 }
 
+/** The files of a log contradict each other, or the signature of its checkpoint is false. */
+export class LogNotValid extends ConstanciaError {}
+
 /** A notice that the service did not sign, or not lately. */
 export class InvalidSignature extends ConstanciaError {}
 

@@ -13,7 +13,7 @@ const DEPTH_MAX = 8;
 const TOLERANCE = 300_000_000;
 
 export const isHash: Check = (value) => typeof value === "string" && HASH.test(value);
-const isText: Check = (value) => typeof value === "string" && !value.includes("\0");
+export const isText: Check = (value) => typeof value === "string" && !value.includes("\0");
 const sized = (first: number, last: number): Check => (value) => {
   if (!isText(value)) return false;
   const size = new TextEncoder().encode(value).length;

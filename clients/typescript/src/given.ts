@@ -38,38 +38,11 @@ export class Receipts {
   /** Reads them, and keeps those of this chain. */
   async read(channelId: string, mode: string): Promise<void> {
     if (this.#given === undefined) return;
-    const given = typeof this.#given === "string" ? [this.#given]
-      : this.#given instanceof ReceiptFile ? [this.#given.path] : this.#given;
-    let number = 0;
-    for await (const one of given) {
-      if (typeof one === "string") {
-        for (const path of await filesOf(one)) await this.#readFile(path, channelId, mode);
-      } else {
-        this.#add(one, `receipt ${++number}`, channelId, mode);
-      }
+    for await (const { value, where, isTooLong } of eachReceipt(this.#given)) {
+      if (isTooLong) this.#unusable(where, "it is too long");
+      else this.#add(value, where, channelId, mode);
     }
     if (!this.counts.given) this.#unusable("", "there is none");
-  }
-
-  async #readFile(path: string, channelId: string, mode: string): Promise<void> {
-    const bytes = await Bytes.of(path);
-    try {
-      const whole = bytes.size <= WHOLE_MAX ? parsed(await bytes.read(0, bytes.size)) : undefined;
-      if (whole !== undefined) {
-        [whole].flat().forEach((one, at) => this.#add(one, `${path}: receipt ${at + 1}`, channelId, mode));
-        return;
-      }
-      let number = 0;
-      for await (const line of textLines(bytes)) {
-        number++;
-        if (line === undefined) this.#unusable(`${path}: line ${number}`, "it is too long");
-        else if (line.some((byte) => byte > 0x20)) {
-          this.#add(parsed(line), `${path}: line ${number}`, channelId, mode);
-        }
-      }
-    } finally {
-      await bytes.close();
-    }
   }
 
   #add(receipt: unknown, where: string, channelId: string, mode: string): void {
@@ -133,6 +106,42 @@ export class Receipts {
         }
       }
     }
+  }
+}
+
+/** What was given as a receipt; a value that is undefined is no JSON. */
+interface Given {
+  value: unknown;
+  where: string;
+  isTooLong?: boolean;
+}
+
+/** All receipts, one after another. */
+export async function* eachReceipt(given: GivenReceipts): AsyncGenerator<Given, void, undefined> {
+  const all = typeof given === "string" ? [given] : given instanceof ReceiptFile ? [given.path] : given;
+  let number = 0;
+  for await (const one of all) {
+    if (typeof one !== "string") yield { value: one, where: `receipt ${++number}` };
+    else for (const path of await filesOf(one)) yield* eachOfFile(path);
+  }
+}
+
+async function* eachOfFile(path: string): AsyncGenerator<Given, void, undefined> {
+  const bytes = await Bytes.of(path);
+  try {
+    const whole = bytes.size <= WHOLE_MAX ? parsed(await bytes.read(0, bytes.size)) : undefined;
+    if (whole !== undefined) {
+      yield* [whole].flat().map((value, at) => ({ value, where: `${path}: receipt ${at + 1}` }));
+      return;
+    }
+    let number = 0;
+    for await (const line of textLines(bytes)) {
+      const where = `${path}: line ${++number}`;
+      if (line === undefined) yield { value: undefined, where, isTooLong: true };
+      else if (line.some((byte) => byte > 0x20)) yield { value: parsed(line), where };
+    }
+  } finally {
+    await bytes.close();
   }
 }
 

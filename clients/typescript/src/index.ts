@@ -16,6 +16,9 @@ export {
 export {
   verifyArchive, type ArchiveCheck, type ArchiveOptions, type Finding, type VerdictCode,
 } from "./verify.js";
+export {
+  watchLog, type LogFinding, type LogState, type LogWatch, type WatchLogOptions, type WatchOptions,
+} from "./watch.js";
 export type { Certified } from "./archive.js";
 export type { GivenReceipts } from "./given.js";
 export type { components, operations, paths } from "./api.js";

@@ -8,11 +8,11 @@ import { Wrong } from "./asn1.js";
 import { bytesOfBase64, canonical, documentOf, hashes, type Document } from "./evidence.js";
 
 const PATH_MAX = 63;
-const NOTE_MAX = 65_536;
+export const NOTE_MAX = 65_536;
 const SIGNATURES_MAX = 64;
 const SIGNATURE_MAX = 21_840;
 /** Bytes of an origin, and of the name of a key. */
-const NAME_MAX = 255;
+export const NAME_MAX = 255;
 const HASH_SIZE = 32;
 const SIZE_MAX = 2 ** 53;
 const SIZE = /^(0|[1-9][0-9]{0,15})$/;
@@ -23,17 +23,17 @@ const SIGNATURE = new RegExp(
   "^\u2014 ([^\\u0000-\\u0020\\u007f\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000+]+) " +
   "([A-Za-z0-9+/]{6}(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}|[A-Za-z0-9+/]=|[A-Za-z0-9+/]{4}==))$", "u");
 
-const nodeOf = (left: string, right: string) => createHash("sha256").update(`01${left}${right}`, "hex").digest("hex");
-const hexOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-const sizeOf = (text: string) => new TextEncoder().encode(text).length;
+export const nodeOf = (left: string, right: string) => createHash("sha256").update(`01${left}${right}`, "hex").digest("hex");
+export const hexOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+export const sizeOf = (text: string) => new TextEncoder().encode(text).length;
 
-function require(condition: unknown, code: string, where: string, what: string): asserts condition {
+export function require(condition: unknown, code: string, where: string, what: string): asserts condition {
   if (!condition) throw new Wrong(code, where, what);
 }
 
 /** The way from a node of a tree to its root: to which side each hash of a proof belongs. Numbers have more
  * bits than bit operators take. */
-class Climb {
+export class Climb {
   #node: number;
   #last: number;
 
@@ -83,16 +83,23 @@ function isConsistent(before: Checkpoint, after: Checkpoint): boolean {
   if (!path.length) return false;
   // A tree of a power of two leaves is a node of the larger one; the proof does not repeat it.
   const count = BigInt(before.size);
-  const [first, ...others] = (count & (count - 1n)) === 0n ? [before.root, ...path] : path;
-  const climb = new Climb(before.size - 1, after.size);
+  const whole = (count & (count - 1n)) === 0n ? [before.root, ...path] : path;
+  const [old, now] = rootsOf(before.size, after.size, whole) ?? [];
+  return old === before.root && now === after.root;
+}
+
+/** The roots of a tree and of a larger one to which the hashes of a consistency proof lead, the first of which
+ * is a node of both. */
+export function rootsOf(before: number, after: number, [first, ...others]: string[]): [string, string] | undefined {
+  const climb = new Climb(before - 1, after);
   climb.skipLeft();
   let [old, now] = [first, first];
   for (const one of others) {
-    if (climb.isAtRoot) return false;
+    if (climb.isAtRoot) return undefined;
     if (climb.isLeft()) [old, now] = [nodeOf(one, old), nodeOf(one, now)];
     else now = nodeOf(now, one);
   }
-  return climb.isAtRoot && old === before.root && now === after.root;
+  return climb.isAtRoot ? [old, now] : undefined;
 }
 
 interface Checkpoint {
@@ -106,24 +113,41 @@ interface Checkpoint {
 function checkpointOf(line: Uint8Array): Checkpoint {
   const [code, where] = ["log.checkpoint_malformed", "checkpoints"];
   const { consistency, note } = documentOf(line, "consistency note", code, where);
-  require(hashes(PATH_MAX)(consistency) && typeof note === "string" && sizeOf(note) <= NOTE_MAX
-          && !CONTROL.test(note), code, where, "consistency or note");
+  require(hashes(PATH_MAX)(consistency) && typeof note === "string", code, where, "consistency or note");
+  return { ...noteOf(note, where), consistency };
+}
+
+/** A signed checkpoint. */
+export interface Note {
+  /** That is signed. */
+  text: string;
+  /** Names of keys, and an id with a signature. */
+  signatures: { name: string; bytes: Uint8Array }[];
+  origin: string;
+  size: number;
+  root: string;
+}
+
+export function noteOf(note: string, where: string): Note {
+  const code = "log.checkpoint_malformed";
+  require(sizeOf(note) <= NOTE_MAX && !CONTROL.test(note), code, where, "the note's size or characters");
   const end = note.lastIndexOf("\n\n");
-  const signatures = note.slice(end + 2).split("\n");
-  require(end >= 0 && signatures.pop() === "" && signatures.length >= 1 && signatures.length <= SIGNATURES_MAX,
+  const lines = note.slice(end + 2).split("\n");
+  require(end >= 0 && lines.pop() === "" && lines.length >= 1 && lines.length <= SIGNATURES_MAX,
           code, where, "the note has no signatures, or too many");
-  for (const one of signatures) {
+  const signatures = lines.map((one) => {
     const [, name, signature] = SIGNATURE.exec(one) ?? [];
     require(name && sizeOf(name) <= NAME_MAX && signature.length <= SIGNATURE_MAX, code, where,
             "the line of a signature has another form");
-  }
+    return { name, bytes: Buffer.from(signature, "base64") };
+  });
   const [origin, size, root, ...extensions] = note.slice(0, end).split("\n");
   require(origin && sizeOf(origin) <= NAME_MAX && extensions.every((one: string) => one), code, where,
           "the origin or an extension line of a checkpoint");
   require(SIZE.test(size) && BigInt(size) <= SIZE_MAX, code, where, "the size of a tree");
   const hash = bytesOfBase64(root, HASH_SIZE);
   require(hash?.length === HASH_SIZE, code, where, "the root of a tree");
-  return { origin, size: Number(size), root: hexOf(hash), consistency };
+  return { text: `${note.slice(0, end)}\n`, signatures, origin, size: Number(size), root: hexOf(hash) };
 }
 
 type Lines = AsyncGenerator<Uint8Array, void, undefined>;

@@ -15,7 +15,8 @@ declare module "node:crypto" {
     readonly publicKey: object;
   }
   export const constants: { RSA_PKCS1_PSS_PADDING: number; RSA_PSS_SALTLEN_AUTO: number };
-  export function verify(digest: string, data: Uint8Array,
+  export function createPublicKey(key: { key: Uint8Array; format: "der"; type: "spki" }): object;
+  export function verify(digest: string | null, data: Uint8Array,
                          key: { key: object; padding?: number; saltLength?: number },
                          signature: Uint8Array): boolean;
 }

@@ -18,6 +18,7 @@ const EVENT = { event_id: "e", client_ref: "r", hash: sha256("456") };
 const CODE = "SVC-2026-ABCD-EFGH";
 const COMPLETED = { certification_id: "CERT-1", status: "completed", verification_code: CODE,
                     evidence_url: "http://127.0.0.1:1/x.zip" };
+const LOG_KEY = "log.example/segments+4dbba02a+AQABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 const CALLS = {
   register: (c, o) => c.register("r", {}, o), registerDigest: (c, o) => c.registerDigest("r", "0", o),
   registerFile: (c, o) => c.registerFile("r", Buffer.from("1"), o),
@@ -39,6 +40,7 @@ const CALLS = {
   signerList: (c, o) => c.signerList(o), verify: (c, o) => c.verify(CODE, o),
   verifyDigest: (c, o) => c.verifyDigest("0", o), verifyFile: (c, o) => c.verifyFile(Buffer.from("1"), o),
   description: (c, o) => c.description(o), webhookDescription: (c, o) => c.webhookDescription(o),
+  watchLog: (c, o) => c.watchLog({ key: LOG_KEY, channels: ["ch_1"], ...o }),
 };
 const HERE = ["constructor", "verifyArchive"]; // of these no request is made
 
