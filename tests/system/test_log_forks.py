@@ -10,7 +10,7 @@ import pytest
 import tlog
 from client import Client, eventually, run
 from scripted_witness import ScriptedWitness
-from test_log_watch_service import genesis_of, size_of
+from test_log_watch_service import size_of
 from test_segment_log import ORIGIN, Log, grow, started
 from watcher import Watcher
 
@@ -79,9 +79,9 @@ def test_one_fork_at_most_has_the_quorum(forked, tmp_path, chosen):
         honest.live.register({"n": number}).expect(201)
         honest.log.wait_beyond(before)
     eventually(lambda: honest.cosigners(witnesses) == sorted([own, "two"], key=NAMES.index), "it has its quorum")
-    genesis = genesis_of(honest, 4)
     (tmp_path / "newcomer").mkdir()
-    owner, newcomer = Watcher(tmp_path, honest, genesis), Watcher(tmp_path / "newcomer", liar, genesis)
+    owner, newcomer = Watcher(tmp_path, honest), Watcher(tmp_path / "newcomer", liar)
+    owner.words = newcomer.words = [f"--channel={channel.id}"]
     policy = [*(f"--witness={one.vkey}" for one in witnesses), "--quorum=2"]
     assert owner.watch(*policy)["finding_count"] == 0
 

@@ -128,10 +128,10 @@ def test_receipts_that_name_another_log(owner):
 
 def test_a_chain_without_its_first_events(owner, log):
     """Right if it is older than the log, which nothing shows: so it is said once."""
-    tag = digest("older")
+    tag = tlog.tag_of("ch_older")
     log.add(tag, 5, 7)
     log.write()
-    owner.words += [f"--tag=ch_older={tag}"]
+    owner.words += ["--channel=ch_older"]
     text = run("log", "watch", "--once", f"--url={log.url}", f"--key={log.vkey}", f"--state={owner.state}x",
                *owner.words)
     assert text.returncode == 2 and "no events of channel ch_older before 5" in text.stdout
