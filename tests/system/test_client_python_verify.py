@@ -284,7 +284,13 @@ def test_receipts_of_other_events_are_counted_and_none_at_all_is_said(tmp_path):
     for alone in (more, []):
         nothing = check(alone)
         assert nothing.code == "could_not_check" and nothing.findings[0].code == "receipt.event_not_given"
-    for bad in ([{}], [7, live], [None], [{**live, "sequence": "1"}], [{**live, "chain_hash": None}]):
+    spoilt = tmp_path / "one-spoilt"
+    spoilt.write_text(f"x\n{json.dumps(live)}\n{{\n")
+    for one_bad, count in (([7, live], 1), ([live, {}], 1), (spoilt, 2)):
+        told = check(one_bad)
+        assert told.code == "could_not_check" and told.receipts.compared == 1, "the other one counts"
+        assert [one.code for one in told.findings] == ["receipt.malformed"] * count
+    for bad in ([{}], [7], [None], [{**live, "sequence": "1"}], [{**live, "chain_hash": None}]):
         unusable = check(bad)
         assert unusable.code == "could_not_check" and unusable.findings[0].code == "receipt.not_usable"
         assert verification.RECEIPTS in unusable.not_checked

@@ -269,6 +269,8 @@ class Run:
         except NotUsable as reason:
             self._find("could_not_check", "receipt.not_usable", str(reason))
             return False
+        for reason in compare.unusable:
+            self._find("could_not_check", "receipt.malformed", reason)
         return True
 
     def _conclude(self, compare: Differences, differing: int) -> None:

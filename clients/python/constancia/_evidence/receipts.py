@@ -13,6 +13,7 @@ from .forms import IS_CHAIN, integer, is_hash, is_text, is_time
 
 LINE_MAX, WHOLE_MAX = 1 << 20, 64 << 20
 LEFT_OUT_MAX = 10  # that are named
+UNUSABLE_MAX = 10  # that are named
 COMPARED = ("event_id", "client_ref", "received_at", "occurred_at", "hash", "hash_alg", "modality",
             "config_version")
 FORMS = {"event_id": is_text, "client_ref": is_text, "channel_id": is_text, "mode": IS_CHAIN,
@@ -21,7 +22,7 @@ FORMS = {"event_id": is_text, "client_ref": is_text, "channel_id": is_text, "mod
 
 
 class NotUsable(Exception):
-    """What was given is no receipt."""
+    """What was given is no receipt; as a value, what is in the place of one."""
 
 
 class Differences:
@@ -36,22 +37,27 @@ class Differences:
         self.compared = 0
         self.outside = 0  # of events that the archive does not hold
         self.left_out: List[int] = []  # of events that it would have to hold
+        self.unusable: List[str] = []  # why some were not compared; the first ones
+        self._usable = 0
 
     def close(self) -> None:
         self._base.close()
 
     def add(self, receipts: Iterable[Tuple[str, Any]]) -> None:
-        """Takes receipts, each with what to call it."""
+        """Takes receipts, each with what to call it. One that cannot be used spoils no other one."""
         self._base.executemany("INSERT INTO receipt VALUES (?, ?)", self._rows(receipts))
+        if self.unusable and not self._usable:
+            raise NotUsable(self.unusable[0])
 
     def _rows(self, receipts: Iterable[Tuple[str, Any]]) -> Iterator[Tuple[int, str]]:
         manifest = self._archive.manifest
         for where, value in receipts:
-            if not isinstance(value, dict):
-                raise NotUsable(f"{where}: it is not the answer to a registration")
-            for name, form in FORMS.items():
-                if not form(value.get(name)):
-                    raise NotUsable(f"{where}: '{name}' is missing or not of its form")
+            reason = fault_of(value)
+            if reason:
+                if len(self.unusable) < UNUSABLE_MAX:
+                    self.unusable.append(f"{where}: {reason}")
+                continue
+            self._usable += 1
             if (value["channel_id"], value["mode"]) != (manifest["channel_id"], manifest["mode"]):
                 self.outside += 1
                 continue
@@ -101,6 +107,24 @@ class Differences:
             self.left_out.append(sequence)
 
 
+def fault_of(value: Any) -> Optional[str]:
+    """Returns why something is no receipt."""
+    if isinstance(value, NotUsable):
+        return str(value)
+    if not isinstance(value, dict):
+        return "it is not the answer to a registration"
+    return next((f"'{name}' is missing or not of its form" for name, form in FORMS.items()
+                 if not form(value.get(name))), None)
+
+
+def parsed(line: bytes) -> Any:
+    """Returns the value of a line, or why it has none."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return NotUsable(str(error))
+
+
 def read(path: "os.PathLike[str]") -> Iterator[Tuple[str, Any]]:
     """Returns the receipts of a file: one in each line, one alone, or a JSON array of them."""
     with open(path, "rb") as file:
@@ -109,8 +133,9 @@ def read(path: "os.PathLike[str]") -> Iterator[Tuple[str, Any]]:
         try:
             json.loads(first)
             is_lines = begins == b"{"
-        except (ValueError, RecursionError):
-            is_lines = False
+        except (ValueError, RecursionError):  # of several lines, or a line that is no receipt
+            second = file.readline(LINE_MAX)
+            is_lines = begins != b"[" and second.lstrip()[:1] == b"{" and isinstance(parsed(second), dict)
         file.seek(0)
         try:
             if not is_lines:
@@ -125,6 +150,6 @@ def read(path: "os.PathLike[str]") -> Iterator[Tuple[str, Any]]:
             for line in iter(lambda: file.readline(LINE_MAX), b""):
                 number += 1
                 if line.strip():
-                    yield f"{path}: line {number}", json.loads(line)
+                    yield f"{path}: line {number}", parsed(line)
         except (ValueError, RecursionError) as error:
             raise NotUsable(f"{path}: {error}") from None
