@@ -322,7 +322,11 @@ def test_receipts_of_other_events_are_counted_and_none_at_all_is_said(client, tm
     assert told["Verdict"] == "valid" and told["Receipts"] == {"Compared": 1, "Outside": 3, "Differing": 0}
     for alone in (more, [], ""):
         assert codes_of(check(alone)) == ["receipt.event_not_given"]
-    for bad in ([{}], [7, live], [None], [{**live, "sequence": "1"}], [{**live, "chain_hash": None}], "{", "[1",
+    for one_bad in ([7, live], [live, {}], f"{json.dumps(live)}\nx\n"):
+        said = check(one_bad)
+        assert said["Code"] == "could_not_check" and said["Receipts"]["Compared"] == 1, "the other one counts"
+        assert codes_of(said) == ["receipt.malformed"]
+    for bad in ([{}], [7], [None], [{**live, "sequence": "1"}], [{**live, "chain_hash": None}], "{", "[1",
                 '{"a":1}\nx\n', "[" * 100_000):
         said = check(bad)
         assert said["Code"] == "could_not_check" and codes_of(said) == ["receipt.not_usable"]

@@ -153,6 +153,9 @@ func (r *run) checkEvents(archive *archive) error {
 	if r.input.Receipts != nil {
 		r.result.HasReceipts = true
 		err := r.input.Receipts(compare.add)
+		if err == nil {
+			err = compare.end()
+		}
 		var not *NotUsable
 		if errors.As(err, &not) {
 			r.find("could_not_check", "receipt.not_usable", not.What)
@@ -160,6 +163,11 @@ func (r *run) checkEvents(archive *archive) error {
 			return err
 		}
 		isUsable = err == nil
+		for _, one := range compare.unusable {
+			if isUsable {
+				r.find("could_not_check", "receipt.malformed", one.What)
+			}
+		}
 	}
 	if !isUsable {
 		compare = &differences{archive: archive}

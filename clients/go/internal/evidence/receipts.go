@@ -9,7 +9,10 @@ import (
 	"strings"
 )
 
-const leftOutMax = 10 // that are named
+const (
+	leftOutMax  = 10 // that are named
+	unusableMax = 10 // that are named
+)
 
 var (
 	compared     = []string{"event_id", "client_ref", "received_at", "occurred_at", "hash", "hash_alg", "modality", "config_version"}
@@ -42,13 +45,33 @@ type differences struct {
 	compared int
 	outside  int     // of events that the archive does not hold
 	leftOut  []int64 // of events that it would have to hold
+	usable   int
+	unusable []*NotUsable // why some were not compared; the first ones
 	// Since they were last taken: how many receipts differ from their events, and what is said of the first ones.
 	differing int
 	found     []string
 }
 
-// add takes a receipt.
+// add takes a receipt. One that cannot be used spoils no other one.
 func (d *differences) add(where string, line []byte) error {
+	not := d.take(where, line)
+	if not == nil {
+		d.usable++
+	} else if len(d.unusable) < unusableMax {
+		d.unusable = append(d.unusable, not)
+	}
+	return nil
+}
+
+// end is called after the last receipt.
+func (d *differences) end() error {
+	if d.usable == 0 && len(d.unusable) > 0 {
+		return d.unusable[0]
+	}
+	return nil
+}
+
+func (d *differences) take(where string, line []byte) *NotUsable {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	var value object
