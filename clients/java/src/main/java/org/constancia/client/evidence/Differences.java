@@ -22,6 +22,7 @@ import org.constancia.client.evidence.Events.Link;
 /** Compares receipts with events that come in order. Receipts wait on the disk: of each, two numbers are in memory. */
 final class Differences implements AutoCloseable {
     private static final int LINE_MAX = 1 << 20;
+    private static final int UNUSABLE_MAX = 10; // that are named
     private static final int WHOLE_MAX = 64 << 20;
     private static final int LEFT_OUT_MAX = 10;
     private static final List<String> COMPARED = List.of("event_id", "client_ref", "received_at", "occurred_at", "hash",
@@ -39,6 +40,8 @@ final class Differences implements AutoCloseable {
     long compared;
     long outside; // of events that the archive does not hold
     final List<Long> leftOut = new ArrayList<>(); // of events that it would have to hold
+    final List<String> unusable = new ArrayList<>(); // why some were not compared; the first ones
+    private boolean hasUsable;
 
     /** What was given is no receipt. */
     static final class NotUsable extends Exception {
@@ -119,16 +122,44 @@ final class Differences implements AutoCloseable {
         addLine(path + ": line " + number, line.toByteArray());
     }
 
-    private void addLine(String where, byte[] line) throws IOException, NotUsable {
+    private void addLine(String where, byte[] line) throws IOException {
         for (byte one : line) {
             if (one != ' ' && one != '\t' && one != '\r') {
-                add(where, parsed(line, where));
+                add(where, line);
                 return;
             }
         }
     }
 
-    static JsonNode parsed(byte[] data, String where) throws NotUsable {
+    /** Takes a receipt as JSON, with what to call it. One that cannot be used spoils no other one. */
+    void add(String where, byte[] line) throws IOException {
+        try {
+            take(where, parsed(line, where));
+        } catch (NotUsable error) {
+            leaveOut(error);
+        }
+    }
+
+    private void add(String where, JsonNode value) throws IOException {
+        try {
+            take(where, value);
+        } catch (NotUsable error) {
+            leaveOut(error);
+        }
+    }
+
+    private void leaveOut(NotUsable error) {
+        if (unusable.size() < UNUSABLE_MAX)
+            unusable.add(error.getMessage());
+    }
+
+    /** Is called after the last receipt. */
+    void requireUsable() throws NotUsable {
+        if (!hasUsable && !unusable.isEmpty())
+            throw new NotUsable(unusable.get(0));
+    }
+
+    private static JsonNode parsed(byte[] data, String where) throws NotUsable {
         try {
             return Forms.MAPPER.readTree(data);
         } catch (IOException error) {
@@ -136,14 +167,14 @@ final class Differences implements AutoCloseable {
         }
     }
 
-    /** Takes a receipt, with what to call it. */
-    void add(String where, JsonNode value) throws IOException, NotUsable {
+    private void take(String where, JsonNode value) throws IOException, NotUsable {
         if (!value.isObject())
             throw new NotUsable(where + ": it is not the answer to a registration");
         for (Map.Entry<String, Forms.Form> form : FORMS.entrySet()) {
             if (!form.getValue().test(value.path(form.getKey())))
                 throw new NotUsable(where + ": '" + form.getKey() + "' is missing or not of its form");
         }
+        hasUsable = true;
         if (!value.get("channel_id").textValue().equals(archive.channelId)
                 || !value.get("mode").textValue().equals(archive.mode)) {
             outside++;

@@ -254,9 +254,12 @@ final class Run {
                     compare.addFile(one.file());
                 } else {
                     String where = "receipt " + ++number;
-                    compare.add(where, Differences.parsed(one.json().getBytes(StandardCharsets.UTF_8), where));
+                    compare.add(where, one.json().getBytes(StandardCharsets.UTF_8));
                 }
             }
+            compare.requireUsable();
+            for (String reason : compare.unusable)
+                find(UNCHECKED, "receipt.malformed", reason, "client");
             return true;
         } catch (Differences.NotUsable error) {
             find(UNCHECKED, "receipt.not_usable", error.getMessage(), "client");

@@ -308,7 +308,12 @@ class VerifyTest {
         assertEquals(List.of(1L, 3L), List.of(check.receipts().compared(), check.receipts().outside()));
         for (Object nothing : List.of(others, List.of()))
             assertEquals(List.of("receipt.event_not_given"), codes(withReceipts(nothing)));
-        for (Object bad : Arrays.asList(List.of(Map.of()), Arrays.asList(7, live), changed(live, "sequence", "1"),
+        for (Object oneBad : List.of(List.of(7, live), List.of(live, Map.of()), live + "\nx\n")) {
+            ArchiveCheck told = withReceipts(oneBad);
+            assertEquals(List.of("receipt.malformed"), codes(told));
+            assertEquals(1, told.receipts().compared(), "the other one counts");
+        }
+        for (Object bad : Arrays.asList(List.of(Map.of()), List.of(7), changed(live, "sequence", "1"),
                 changed(live, "chain_hash", null), "{", "[1", "{\"a\":1}\nx\n", "[".repeat(100_000))) {
             ArchiveCheck unusable = withReceipts(bad);
             assertEquals("could_not_check", unusable.code());
