@@ -349,10 +349,10 @@ def test_the_verification_page_says_who_witnessed(archived):
     anyone.close()
 
 
-def test_the_verification_page_knows_former_keys(archived):
+def test_the_verification_page_knows_former_keys(archived, tmp_path):
     """As on a node whose key differs from that of the node which signed; no list of keys in the archive helps."""
     service, pair, _, path = archived
-    bare = io.BytesIO()
+    bare = tmp_path / "bare.zip"
     with zipfile.ZipFile(path) as whole, zipfile.ZipFile(bare, "w") as kept:
         for member in whole.infolist():
             if member.filename != "signers.p7m":
@@ -362,7 +362,7 @@ def test_the_verification_page_knows_former_keys(archived):
     service.settings["log.origin"] = "log.example/another"
     service.start()
     anyone = Client(service)
-    kind, body = form(("file", bare.getvalue(), "evidence.zip"))
+    kind, body = form(("file", bare.read_bytes(), "evidence.zip"))
     answer = anyone.post("/verify", body, headers={"Content-Type": kind, "Accept": "application/json"}).expect(200)
     anyone.close()
     found = answer.json["verification"]
