@@ -153,7 +153,7 @@ int logged_event_read(struct arena *arena, struct slice text, struct logged_even
 {
 	struct logged_event found = {0};
 	struct entry_proof proof;
-	struct slice lines, document = {0};
+	struct slice lines = {0}, document = {0};
 	int result = entry_proof_parse(text, &proof, error);
 	if (!result)
 		result = decode_lines(arena, proof.extra, &lines, error);
