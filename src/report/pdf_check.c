@@ -188,6 +188,24 @@ static bool digest_property(struct slice packet, const char *name, struct sha256
 	return hex_decode(value, ret_digest->bytes, SHA256_SIZE);
 }
 
+/* Reports have it only where the archive has places in a log. */
+static bool log_property(struct slice packet, char text[PDF_LOG_SIZE])
+{
+	static const char tag[] = "<" REPORT_XMP_PREFIX ":SegmentLog>";
+	struct slice value;
+	text[0] = '\0';
+	if (!memmem(packet.data, packet.size, tag, sizeof tag - 1))
+		return true;
+	if (!property(packet, "SegmentLog", &value) || value.size == 0 || value.size >= PDF_LOG_SIZE)
+		return false;
+	for (size_t i = 0; i < value.size; i++)
+		if ((unsigned char)value.data[i] < ' ' || strchr("<>", value.data[i]))
+			return false;
+	memcpy(text, value.data, value.size);
+	text[value.size] = '\0';
+	return true;
+}
+
 static bool read_binding(struct slice file, struct pdf_binding *binding)
 {
 	struct slice packet = after_only(file, REPORT_XMP_BEGIN);
@@ -213,6 +231,7 @@ static bool read_binding(struct slice file, struct pdf_binding *binding)
 	       digest_property(packet, "LastChainHash", &binding->last_chain_hash) &&
 	       digest_property(packet, "ArchiveSha256", &binding->archive_digest) &&
 	       number_property(packet, "ArchiveSize", &binding->archive_size_bytes) &&
+	       log_property(packet, binding->segment_log) &&
 	       binding->event_count == binding->last_sequence - binding->first_sequence + 1;
 }
 

@@ -23,6 +23,7 @@
 
 #define PDF_SIZE_MAX (INT64_C(64) << 20)
 #define PDF_TEXT_SIZE 128
+#define PDF_LOG_SIZE 8192
 /* The document timestamp may be earlier than the signature timestamp by this, because it comes from
  * another clock. */
 #define PDF_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
@@ -40,6 +41,9 @@ struct pdf_binding {
 	struct sha256 last_chain_hash;
 	struct sha256 archive_digest;
 	int64_t archive_size_bytes;
+	/* "ENTRIES SEGMENTS ORIGIN", and for each witness " TIME NAME", with the escapes of XML; empty:
+	 * it states nothing about the log of segments. */
+	char segment_log[PDF_LOG_SIZE];
 };
 
 struct pdf_facts {

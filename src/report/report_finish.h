@@ -12,6 +12,8 @@
  * them from the XMP packet, in which each one is <constancia:Name>value</constancia:Name>. */
 #define REPORT_XMP_NAMESPACE "urn:constancia:report:1#"
 #define REPORT_XMP_PREFIX "constancia"
+/* Bytes of the property SegmentLog, with the NUL; a longer one is left out. */
+#define REPORT_XMP_LOG_SIZE 8192
 #define REPORT_XMP_BEGIN "<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n"
 #define REPORT_XMP_END "<?xpacket end=\"r\"?>\n"
 

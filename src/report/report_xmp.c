@@ -62,6 +62,8 @@ static void add_schemas(struct buf *out)
 		{"LastChainHash", "Text", "Chain hash of the last event, SHA-256"},
 		{"ArchiveSha256", "Text", "SHA-256 of the evidence archive"},
 		{"ArchiveSize", "Integer", "Size of the evidence archive in bytes"},
+		{"SegmentLog", "Text",
+	     "Entries, segments and name of the log; times and names of witnesses"},
 	};
 	buf_add_text(out, "  <rdf:Description rdf:about=\"\"\n"
 	                  "    xmlns:pdfaExtension=\"http://www.aiim.org/pdfa/ns/extension/\"\n"
@@ -72,6 +74,28 @@ static void add_schemas(struct buf *out)
 	add_schema(out, "Certification report", REPORT_XMP_NAMESPACE, REPORT_XMP_PREFIX, binding,
 	           sizeof(binding) / sizeof(*binding));
 	buf_add_text(out, "   </rdf:Bag></pdfaExtension:schemas>\n  </rdf:Description>\n");
+}
+
+/* "ENTRIES SEGMENTS ORIGIN", and for each witness " TIME NAME". Names have no spaces. */
+static void add_log(const struct report_log *log, struct buf *out)
+{
+	BUF_AUTO struct buf text;
+	BUF_AUTO struct buf escaped;
+	buf_init(&text, REPORT_XMP_LOG_SIZE);
+	buf_init(&escaped, REPORT_XMP_LOG_SIZE - 1);
+	if (!log->origin)
+		return;
+	buf_printf(&text, "%lld %lld %s", (long long)log->entries, (long long)log->segments,
+	           log->origin);
+	for (size_t i = 0; i < log->witness_rows; i++) {
+		char time[TIME_TEXT_SIZE];
+		time_format(log->witnesses[i].time_us, time);
+		buf_printf(&text, " %s %s", time, log->witnesses[i].name);
+	}
+	if (buf_check(&text) == OK)
+		xml_add_text(&escaped, text.data);
+	if (escaped.size > 0 && buf_check(&escaped) == OK)
+		add_text(out, "SegmentLog", text.data);
 }
 
 static void add_binding(const struct report_facts *facts, enum language language, struct buf *out)
@@ -90,6 +114,7 @@ static void add_binding(const struct report_facts *facts, enum language language
 	add_digest(out, "LastChainHash", &facts->last_chain_hash);
 	add_digest(out, "ArchiveSha256", &facts->archive_digest);
 	add_number(out, "ArchiveSize", facts->archive_size_bytes);
+	add_log(&facts->log, out);
 	buf_add_text(out, "  </rdf:Description>\n");
 }
 

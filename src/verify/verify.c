@@ -344,12 +344,13 @@ static void compare_binding(struct run *run, const struct input *report,
 #undef COMPARE
 }
 
-static void bind_report(struct run *run, struct input *report, const struct pdf_binding *binding)
+static int bind_report(struct run *run, struct input *report, const struct pdf_binding *binding)
 {
 	char digest[2 * SHA256_SIZE + 1];
 	hex_encode(binding->archive_digest.bytes, SHA256_SIZE, digest);
 	bool archive_given = false;
-	for (size_t i = 0; i < run->input_count; i++) {
+	int result = 0;
+	for (size_t i = 0; i < run->input_count && !result; i++) {
 		struct input *archive = &run->inputs[i];
 		if (archive->kind != INPUT_ARCHIVE)
 			continue;
@@ -358,6 +359,7 @@ static void bind_report(struct run *run, struct input *report, const struct pdf_
 			report->bound = true;
 			if (archive->described)
 				compare_binding(run, report, archive, binding);
+			result = verify_compare_log(run, report, archive, binding->segment_log);
 		} else if (archive->described && strcmp(archive->manifest.facts.certification_id,
 		                                        binding->certification_id) == 0) {
 			report->bound = true;
@@ -369,6 +371,7 @@ static void bind_report(struct run *run, struct input *report, const struct pdf_
 	if (!report->bound)
 		verify_add(run, archive_given ? VERIFY_UNCHECKED : VERIFY_WARNING, report->path, "",
 		           FINDING_REPORT_ARCHIVE_NOT_GIVEN, digest);
+	return result;
 }
 
 /* Returns the expiry of the newest certificate that proves the signature. */
@@ -403,11 +406,12 @@ static int verify_report(struct run *run, struct input *input)
 	if (facts.signature.has_timestamp)
 		verify_compare_stated_time(run, input->path, "signature", facts.signing_time_us,
 		                           facts.signature.timestamp.gen_time_us);
-	bind_report(run, input, &facts.binding);
+	result = bind_report(run, input, &facts.binding);
 	if (facts.level_cause[0])
 		verify_add_cause(run, VERIFY_WARNING, input->path, "signature",
 		                 FINDING_SIGNATURE_VALIDATION_INCOMPLETE, facts.level_cause);
-	result = verify_note_signature(run, input, "signature", &facts.signature, &paths.signature);
+	if (!result)
+		result = verify_note_signature(run, input, "signature", &facts.signature, &paths.signature);
 	if (!result && facts.has_document_timestamp)
 		result = verify_note_timestamp(run, &facts.document_timestamp, buf_slice(&paths.timestamp));
 	if (!result && !facts.has_document_timestamp)

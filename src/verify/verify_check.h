@@ -52,6 +52,9 @@ struct input {
 	/* Set for an archive. */
 	struct archive_manifest manifest; /* without its lists */
 	bool has_seals;                   /* a first segment was read */
+	bool log_is_read;                 /* the members for the log are known */
+	const char *log_note;             /* its newest checkpoint; NULL: it has none */
+	uint64_t log_segments;            /* that have an entry */
 	bool has_history; /* its seal documents begin with the first segment of the chain */
 	/* The keys of the log that its signer certifies, by the list of signers in it. */
 	struct {
@@ -249,6 +252,11 @@ int verify_canonical(struct slice found, const struct buf *canonical, struct err
  * Returns 0, ERR_INVALID_EVIDENCE or ERR_NO_MEMORY. */
 int verify_read_segment(struct arena *arena, struct slice line, struct buf *scratch,
                         struct archive_segment *ret_segment, struct error *error) MUST_CHECK;
+
+/* Compares the log of segments that a report states (pdf_check.h) with that of its archive. Returns
+ * 0 or ERR_NO_MEMORY. */
+int verify_compare_log(struct run *run, const struct input *report, const struct input *archive,
+                       const char *stated) MUST_CHECK;
 
 /* ---- comparison of several archives of one channel ---- */
 

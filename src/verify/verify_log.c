@@ -445,6 +445,19 @@ static int check_newest(struct chain *chain)
 	return 0;
 }
 
+/* Keeps that with which a report is compared. */
+static int keep_for_reports(struct chain *chain)
+{
+	const struct log_check *log = chain->log;
+	struct input *archive = chain->facts->input;
+	archive->log_is_read = !chain_is_abandoned(chain);
+	if (!log || !log->has_checkpoint)
+		return 0;
+	archive->log_segments = log->logged;
+	archive->log_note = arena_text(&chain->run->arena, log->note.text.data);
+	return archive->log_note ? 0 : ERR_NO_MEMORY;
+}
+
 int chain_finish_log(struct chain *chain)
 {
 	struct log_check *log = chain->log;
@@ -457,5 +470,6 @@ int chain_finish_log(struct chain *chain)
 	if (log && log->has_checkpoint && log->consistency.count > 0)
 		chain_wrong_at(chain, STREAM_CHECKPOINTS, "consistency", FINDING_LOG_LAST_CONSISTENCY);
 	judge(chain);
-	return log && log->has_checkpoint ? note_log(chain) : 0;
+	result = keep_for_reports(chain);
+	return result || !log || !log->has_checkpoint ? result : note_log(chain);
 }

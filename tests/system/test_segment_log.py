@@ -3,7 +3,9 @@
 
 import gzip
 import json
+import re
 import shutil
+import time
 import zipfile
 
 import pytest
@@ -312,6 +314,29 @@ def test_an_archive_shows_that_witnesses_cosigned_its_segments(archived, tmp_pat
     told = run("verify", path, "--trust", service.data / "trust.pem").stdout
     assert "5 of 5 segments are in the log" in told
     assert "not checked" not in told.split("are in the log", 1)[1].split("\n")[0], "the signer certifies the log's key"
+
+
+def test_the_reports_state_the_log_as_the_archive_has_it(archived, tmp_path):
+    """A report that states something else is found (unit tests)."""
+    service, pair, log, path = archived
+    channel = service.new_channel(credits=1000)
+    grow(log, channel, 2)
+    made = channel.live.certified(seq_from=1, seq_to=2)
+    path = tmp_path / "its.zip"
+    path.write_bytes(channel.live.download(made["evidence_url"]).expect(200).body)
+    for report in made["reports"]:
+        pdf = tmp_path / "report.pdf"
+        pdf.write_bytes(channel.live.download(report["url"]).expect(200).body)
+        (stated,) = re.findall(rb"<constancia:SegmentLog>(.*)</constancia:SegmentLog>", pdf.read_bytes())
+        entries, segments, origin, *witnesses = stated.decode().split(" ")
+        assert (segments, origin) == ("2", ORIGIN) and int(entries) >= 7
+        assert witnesses[1::2] == [one.key.name for one in pair]
+        with zipfile.ZipFile(path) as opened:
+            lines = gzip.decompress(opened.read("checkpoints/checkpoints-000001.ndjson.gz")).splitlines()
+        times = [tlog.verify_note(json.loads(lines[-1])["note"], one.vkey)[0] for one in pair]
+        assert witnesses[::2] == [time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(one)) for one in times]
+        done = run("verify", path, pdf, "--trust", service.data / "trust.pem", "--json")
+        assert done.returncode == 0, done.stdout
 
 
 def test_without_its_quorum_an_archive_is_not_established(archived):

@@ -6,6 +6,7 @@
 #include "test_archive_fixture.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
+#include "verify/verify_check.h"
 
 static struct fixture fixture;
 static struct fixture_archive archive;
@@ -27,6 +28,7 @@ static void facts_of(struct sample *sample, const struct fixture_archive *made, 
 	facts->last_chain_hash = made->last_chain_hash;
 	facts->archive_digest = made->sum.sha256;
 	facts->archive_size_bytes = (int64_t)made->sum.size_bytes;
+	facts->log = (struct report_log){0}; /* the archive has no places in a log */
 }
 
 static void make_report(const struct sample *sample, const char *path)
@@ -95,7 +97,8 @@ TEST_CASE(every_fact_is_compared)
 {
 	static const char *const what[] = {"certification",    "verification code", "channel",
 	                                   "first sequence",   "last sequence",     "number of events",
-	                                   "first chain hash", "last chain hash",   "archive size"};
+	                                   "first chain hash", "last chain hash",   "archive size",
+	                                   "log of segments"};
 	static struct sample sample;
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/false.pdf", fixture.directory);
@@ -110,6 +113,7 @@ TEST_CASE(every_fact_is_compared)
 		facts->first_chain_hash.bytes[0] ^= i == 6;
 		facts->last_chain_hash.bytes[0] ^= i == 7;
 		facts->archive_size_bytes += i == 8;
+		facts->log.origin = i == 9 ? "log.example" : NULL;
 		make_report(&sample, path);
 		const char *paths[] = {path, archive.path};
 		struct verify_result result;
@@ -118,6 +122,57 @@ TEST_CASE(every_fact_is_compared)
 			fail_msg("the %s was not compared", what[i]);
 		assert_int_equal(verify_exit_code(&result), 1);
 		verify_result_free(&result);
+	}
+}
+
+#define AT "2023-11-14T22:13:20.000000Z"
+
+/* The cosignatures need not be valid here: their keys are not known. */
+TEST_CASE(the_stated_log_is_that_of_the_archive)
+{
+	static const char note[] =
+		"log&.example\n7\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n"
+		"\xe2\x80\x94 log&.example AAAAAAA=\n"
+		/* a key ID, 1700000000 s, and 64 bytes */
+		"\xe2\x80\x94 w<1> AAAAAAAAAABlU/EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+		"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==\n"
+		"\xe2\x80\x94 short AAAAAAAAAABlU/EA\n";
+	static const struct {
+		const char *stated;
+		enum finding finding;
+		bool is_wrong;
+	} cases[] = {
+		{"", FINDING_REPORT_LOG, false},
+		{"7 3 log&amp;.example", FINDING_REPORT_LOG, false},
+		{"7 3 log&amp;.example " AT " w&lt;1&gt;", FINDING_REPORT_LOG, false},
+		{"8 3 log&amp;.example", FINDING_REPORT_LOG, true},
+		{"7 4 log&amp;.example", FINDING_REPORT_LOG, true},
+		{"7 3 log.example", FINDING_REPORT_LOG, true},
+		{"7 3 log&.example", FINDING_REPORT_LOG, true},
+		{"7 3", FINDING_REPORT_LOG, true},
+		{" ", FINDING_REPORT_LOG, true},
+		{"7 3 log&amp;.example " AT " w2", FINDING_REPORT_WITNESS, true},
+		{"7 3 log&amp;.example " AT " short", FINDING_REPORT_WITNESS, true},
+		{"7 3 log&amp;.example " AT " w&lt;1&gt; " AT " w2", FINDING_REPORT_WITNESS, true},
+		{"7 3 log&amp;.example 2023-11-14T22:13:21.000000Z w&lt;1&gt;", FINDING_REPORT_WITNESS,
+	     true},
+		{"7 3 log&amp;.example " AT, FINDING_REPORT_WITNESS, true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct verify_result result = {0};
+		struct run run = {.result = &result};
+		struct input stating = {.path = "r.pdf"};
+		struct input given = {
+			.path = "a.zip", .log_is_read = true, .log_note = note, .log_segments = 3};
+		arena_init(&result.arena, (size_t)1 << 20);
+		assert_int_equal(verify_compare_log(&run, &stating, &given, cases[i].stated), 0);
+		if (result.wrong != cases[i].is_wrong ||
+		    (result.first && result.first->finding != cases[i].finding))
+			fail_msg("%s: %d", cases[i].stated, (int)result.wrong);
+		given.log_is_read = false;
+		assert_int_equal(verify_compare_log(&run, &stating, &given, cases[i].stated), 0);
+		assert_int_equal(result.wrong, cases[i].is_wrong);
+		arena_free(&result.arena);
 	}
 }
 
