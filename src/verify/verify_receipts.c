@@ -16,6 +16,7 @@
 #include "verify/verify_check.h"
 
 #define DIFFERENCES_MAX 160
+#define MALFORMED_NAMED_MAX 100 /* of a file: they must not displace other findings */
 
 struct loaded_receipt {
 	struct receipt receipt;
@@ -85,6 +86,7 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
 	if (!items)
 		return ERR_NO_MEMORY;
 	run->receipts = items;
+	size_t named = 0;
 	int result = OK;
 	for (size_t i = 0; i < count && !result; i++) {
 		struct loaded_receipt *item = &items[run->receipt_count];
@@ -92,11 +94,11 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
 			.receipt = receipts[i], .path = path, .sealed_us = TIME_NONE, .passed_us = TIME_NONE};
 		if (count > 1)
 			snprintf(item->where, sizeof item->where, "receipt %zu", i + 1);
-		if (receipts[i].cause)
+		if (!receipts[i].cause)
+			result = check_signature(item);
+		else if (named++ < MALFORMED_NAMED_MAX)
 			verify_add_cause(run, VERIFY_UNCHECKED, path, item->where, FINDING_RECEIPT_MALFORMED,
 			                 receipts[i].cause);
-		else
-			result = check_signature(item);
 		run->receipt_count += !receipts[i].cause;
 	}
 	return result;

@@ -405,6 +405,20 @@ TEST_CASE(a_receipt_that_cannot_be_used_spoils_no_other_one)
 			}
 }
 
+/* They leave room for other findings. */
+TEST_CASE(of_many_that_cannot_be_used_the_first_are_named)
+{
+	struct verify_result result;
+	BUF_AUTO struct buf text = {.limit = 1 << 20};
+	for (size_t i = 0; i < 5000; i++)
+		buf_add_text(&text, "{}\n");
+	buf_add_slice(&text, buf_slice(&receipts[0]));
+	verify(buf_slice(&text), 2, &result);
+	assert_int_equal(result.unchecked, 100);
+	assert_int_equal(result.checked.receipts, 1);
+	verify_result_free(&result);
+}
+
 /* ---- signed receipts ---- */
 
 #define KEPT INT64_MAX /* a promise that no segment here breaks */
