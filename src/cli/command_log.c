@@ -384,6 +384,7 @@ static void print_watch_json(const struct watching *watching, const struct watch
 	json_text(&writer, "proof", found->proofs.size > 0 ? watching->proof : NULL);
 	json_integer(&writer, "receipts", (int64_t)found->receipts);
 	json_integer(&writer, "test_receipts", (int64_t)found->test_receipts);
+	json_integer(&writer, "unusable_receipts", (int64_t)found->unusable_receipts);
 	json_integer(&writer, "waiting", (int64_t)found->waiting);
 	json_end_object(&writer);
 	print_document(&text);
@@ -392,6 +393,9 @@ static void print_watch_json(const struct watching *watching, const struct watch
 /* Prints what of the receipts and chains is not established. */
 static void print_unjudged(const struct watch_result *found)
 {
+	if (found->unusable_receipts > 0)
+		printf("not established: %" PRIu64 " lines of the files of receipts are no receipts\n",
+		       found->unusable_receipts);
 	if (found->false_receipts > 0)
 		printf("not established: %" PRIu64 " receipts have a false signature and promise nothing\n",
 		       found->false_receipts);
@@ -413,7 +417,9 @@ static void print_unjudged(const struct watch_result *found)
 
 static bool is_judged(const struct watch_result *found)
 {
-	return found->false_receipts + found->overdue + found->other_log + found->begun_later == 0;
+	return found->unusable_receipts + found->false_receipts + found->overdue + found->other_log +
+	           found->begun_later ==
+	       0;
 }
 
 static void print_watch(const struct watching *watching, const struct watch_result *found)

@@ -426,6 +426,8 @@ static int find_receipt(void *context, struct slice text, struct error *error)
 	bool is_valid;
 	arena_init(&arena, (size_t)8 << 20);
 	int result = owned_read_receipt(&arena, text, &receipt, &kept, &is_valid, error);
+	if (result == ERR_INVALID_EVIDENCE)
+		return OK;
 	if (result || receipt.event.chain != MODE_LIVE ||
 	    strcmp(receipt.event.channel_id, search->channel_id) != 0 ||
 	    kept.sequence != search->wanted->sequence ||
@@ -568,6 +570,7 @@ static int read_receipts(struct watch *watch, struct error *error)
 	                                           watch->owned, error);
 	owned_sort_receipts(watch->owned);
 	watch->result->test_receipts = watch->owned->test_receipts;
+	watch->result->unusable_receipts = watch->owned->unusable_receipts;
 	watch->result->false_receipts = watch->owned->false_receipts;
 	if (!result && watch->owned->count == 0)
 		return error_cause(error, ERR_USAGE,

@@ -50,7 +50,7 @@ struct watch_result {
 	uint64_t new_entries; /* since the checkpoint that was remembered */
 	uint64_t own_entries; /* of the owner's chains, in the whole log */
 	uint64_t receipts, covered;
-	uint64_t test_receipts, false_receipts; /* owned_chains.h */
+	uint64_t test_receipts, unusable_receipts, false_receipts; /* owned_chains.h */
 	uint64_t waiting; /* not covered, and nothing that was promised is overdue */
 	/* Not covered, and overdue: but no quorum of witnesses shows that the checkpoint is later, or
 	 * another log was promised to have the event. */

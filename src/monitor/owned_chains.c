@@ -27,15 +27,26 @@ struct owned_chain *owned_find(struct owned_chains *owned, const struct sha256 *
 
 /* ---- chains ---- */
 
+/* Receipts have the text from the service, and findings print it. */
+static int check_channel(const char *channel_id, struct error *error)
+{
+	const size_t size = strlen(channel_id);
+	return size >= 1 && size <= TLOG_CHAIN_NAME_MAX && strspn(channel_id, ID_CHARACTERS) == size
+	           ? OK
+	           : error_cause(error, ERR_INVALID_EVIDENCE,
+	                         "the id of a channel must have 1 to %d letters, digits, _ and -",
+	                         TLOG_CHAIN_NAME_MAX);
+}
+
 int owned_add_channel(struct owned_chains *owned, const char *channel_id, struct error *error)
 {
 	struct owned_chain chain = {0};
-	/* Receipts have the text from the service, and findings print it. */
-	if (!*channel_id || strspn(channel_id, ID_CHARACTERS) < strlen(channel_id) ||
-	    !tlog_tag(channel_id, mode_text(MODE_LIVE), &chain.tag))
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the id of a channel must have 1 to %d letters, digits, _ and -",
-		                   TLOG_CHAIN_NAME_MAX);
+	int result = check_channel(channel_id, error);
+	if (result)
+		return result;
+	bool has_tag = tlog_tag(channel_id, mode_text(MODE_LIVE), &chain.tag);
+	assert(has_tag);
+	(void)has_tag;
 	if (owned_find(owned, &chain.tag))
 		return OK;
 	if (owned->count == OWNED_CHAINS_MAX)
@@ -57,6 +68,8 @@ int owned_read_receipt(struct arena *arena, struct slice text, struct receipt *r
 	if (!result && count != 1)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "there must be one receipt in each line");
 	*ret_is_valid = false;
+	if (!result)
+		result = check_channel(items[0].event.channel_id, error);
 	if (!result && items[0].signature)
 		result = receipt_verify(&items[0], ret_is_valid);
 	if (result)
@@ -91,17 +104,23 @@ int owned_add_receipt(struct owned_chains *owned, struct slice text, struct erro
 	bool is_valid;
 	arena_init(&arena, RECEIPT_MEMORY_MAX);
 	int result = owned_read_receipt(&arena, text, &receipt, &kept, &is_valid, error);
+	if (result == ERR_INVALID_EVIDENCE) {
+		owned->unusable_receipts++;
+		return OK;
+	}
 	if (result)
 		return result;
 	if (receipt.event.chain != MODE_LIVE) {
 		owned->test_receipts++;
 		return OK;
 	}
-	result = owned_add_channel(owned, receipt.event.channel_id, error);
-	if (result)
-		return result;
 	struct owned_chain *chain = find_channel(owned, receipt.event.channel_id);
-	assert(chain);
+	if (!chain) {
+		result = owned_add_channel(owned, receipt.event.channel_id, error);
+		if (result)
+			return result;
+		chain = &owned->chains[owned->count - 1];
+	}
 	kept.is_of_other_log =
 		is_valid && owned->origin && strcmp(receipt.signature->origin, owned->origin) != 0;
 	if (owned->receipt_count == OWNED_RECEIPTS_MAX)
@@ -158,6 +177,7 @@ void owned_clear_receipts(struct owned_chains *owned)
 	owned->receipt_count = 0;
 	owned->test_receipts = 0;
 	owned->false_receipts = 0;
+	owned->unusable_receipts = 0;
 }
 
 size_t owned_first_receipt(const struct owned_chain *chain, int64_t sequence)

@@ -26,17 +26,19 @@ struct owned_chains {
 	struct owned_chain chains[OWNED_CHAINS_MAX];
 	size_t count;
 	size_t receipt_count;
-	const char *origin;        /* of the log that is watched; NULL: any */
-	uint64_t test_receipts;    /* ignored: the log has live chains only */
-	uint64_t false_receipts;   /* with a signature that does not verify: they promise nothing */
+	const char *origin;         /* of the log that is watched; NULL: any */
+	uint64_t test_receipts;     /* ignored: the log has live chains only */
+	uint64_t unusable_receipts; /* texts that are no receipts */
+	uint64_t false_receipts;    /* with a signature that does not verify: they promise nothing */
 };
 
 /* Adds the live chain of a channel, unless it is there. ERR_INVALID_EVIDENCE with the cause. */
 int owned_add_channel(struct owned_chains *owned, const char *channel_id, struct error *error)
 	MUST_CHECK;
 
-/* Adds a receipt, the answer to a registration, and its channel. ERR_INVALID_EVIDENCE with the
- * cause: it is none. ERR_TOO_LARGE: above OWNED_RECEIPTS_MAX. ERR_NO_MEMORY. */
+/* Adds a receipt, the answer to a registration, and its channel. A text that is no receipt is
+ * counted, so that it hides no other one. ERR_INVALID_EVIDENCE with the cause: there are
+ * too many channels. ERR_TOO_LARGE: above OWNED_RECEIPTS_MAX. ERR_NO_MEMORY. */
 int owned_add_receipt(struct owned_chains *owned, struct slice text, struct error *error)
 	MUST_CHECK;
 /* Reads a text of one receipt, and what the table keeps of it. *ret_is_valid: it has a signature

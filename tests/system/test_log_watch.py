@@ -107,11 +107,15 @@ def test_rotated_receipts(owner):
     assert owner.watch(code=1)["receipts"] == 5
 
 
-@pytest.mark.parametrize("text, what", (
-    ("nonsense\n", "not JSON"), ("{}\n", "not a response"), (json.dumps(receipt(1, channel_id="x" * 40)) + "\n", "id of a channel")))
-def test_files_that_have_no_usable_receipts(owner, text, what):
-    owner.receipts.write_text(text)
-    assert what in owner.refused(2)
+@pytest.mark.parametrize("text", ("nonsense", "{}", json.dumps(receipt(1, channel_id="x" * 40)),
+                                  json.dumps(receipt(1, channel_id="ch_\x1b[2J"))))
+def test_lines_that_are_no_receipts(owner, text):
+    """They are counted, and hide no other one."""
+    owner.receipts.write_text(f"{text}\n")
+    found = owner.watch(code=2)
+    assert (found["unusable_receipts"], found["receipts"], found["finding_count"]) == (1, 0, 0)
+    owner.keep(receipt(4, digest("other")))
+    assert owner.convict("receipt_differs")[0]["unusable_receipts"] == 1
 
 
 def test_receipts_that_name_another_log(owner):
