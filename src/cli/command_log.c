@@ -400,10 +400,11 @@ static void print_unjudged(const struct watch_result *found)
 		printf("not established: %" PRIu64 " receipts have a false signature and promise nothing\n",
 		       found->false_receipts);
 	if (found->overdue > 0)
-		printf("not established: %" PRIu64
-		       " events should be in the log by now, and no quorum of witnesses shows that its "
-		       "checkpoint is later (--witness, --quorum)\n",
-		       found->overdue);
+		printf(
+			"not established: of %" PRIu64
+			" broken promises no quorum of witnesses shows that the checkpoint is later; an old copy "
+			"of the log looks the same (--witness, --quorum)\n",
+			found->overdue);
 	if (found->other_log > 0)
 		printf("not established: %" PRIu64
 		       " events should be in another log by now, which their receipts name\n",

@@ -475,7 +475,8 @@ static int prove_difference(struct watch *watch, const struct wrong_entry *wrong
 }
 
 static int prove_promise(struct watch *watch, const struct owned_chain *chain,
-                         const struct owned_receipt *receipt, struct error *error)
+                         const struct owned_receipt *receipt, bool is_witnessed,
+                         struct error *error)
 {
 	struct log_proof proof = {
 		.kind = PROOF_PROMISE_BROKEN, .notes = {watch->result->head.note}, .note_count = 1};
@@ -487,15 +488,17 @@ static int prove_promise(struct watch *watch, const struct owned_chain *chain,
 	}
 	add_proof(watch, &proof);
 	time_format(receipt->seal_by_us, until);
-	add_finding(watch, log_proof_kind_text(PROOF_PROMISE_BROKEN), true,
-	            "channel %s: event %" PRId64 " was promised a sealed segment until %s, and the log "
-	            "has none: the service withholds it",
-	            chain->channel_id, receipt->sequence, until);
+	add_finding(
+		watch, log_proof_kind_text(PROOF_PROMISE_BROKEN), is_witnessed,
+		"channel %s: event %" PRId64 " was promised a sealed segment until %s, and the log%s "
+		"has none%s",
+		chain->channel_id, receipt->sequence, until, is_witnessed ? "" : ", as it is served now,",
+		is_witnessed ? ": the service withholds it" : "");
 	return OK;
 }
 
-/* Judges a receipt of an event that no entry covers. A cache, or the log, may serve an old
- * checkpoint: only witnesses show that it is later than the promise. */
+/* Judges a receipt of an event that no entry covers. Only witnesses show others that the checkpoint
+ * is later than the promise: an old copy of the log looks the same. */
 static int judge_uncovered(struct watch *watch, const struct owned_chain *chain,
                            const struct owned_receipt *receipt, struct error *error)
 {
@@ -509,11 +512,10 @@ static int judge_uncovered(struct watch *watch, const struct owned_chain *chain,
 		result->other_log++;
 		return OK;
 	}
-	if (log_head_is_witnessed_after(&result->head, watch->options->policy,
-	                                receipt->seal_by_us + WATCH_GRACE_US))
-		return prove_promise(watch, chain, receipt, error);
-	result->overdue++;
-	return OK;
+	bool is_witnessed = log_head_is_witnessed_after(&result->head, watch->options->policy,
+	                                                receipt->seal_by_us + WATCH_GRACE_US);
+	result->overdue += !is_witnessed;
+	return prove_promise(watch, chain, receipt, is_witnessed, error);
 }
 
 /* Notes that the log has no first events of a chain, unless an earlier run did. */

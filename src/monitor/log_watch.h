@@ -52,8 +52,8 @@ struct watch_result {
 	uint64_t receipts, covered;
 	uint64_t test_receipts, unusable_receipts, false_receipts; /* owned_chains.h */
 	uint64_t waiting; /* not covered, and nothing that was promised is overdue */
-	/* Not covered, and overdue: but no quorum of witnesses shows that the checkpoint is later, or
-	 * another log was promised to have the event. */
+	/* Broken promises, of which no quorum of witnesses shows that the checkpoint is later; and
+	 * events that are overdue in another log. */
 	uint64_t overdue, other_log;
 	/* Chains that this run found without their first events, and what of the first one. */
 	uint64_t begun_later;

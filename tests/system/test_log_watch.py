@@ -418,13 +418,16 @@ def test_a_promise_that_is_broken(owner):
     owner.keep(receipt(5, seal_by=future), receipt(3, seal_by=PAST))
     assert owner.watch()["waiting"] == 1
     owner.keep(receipt(6, seal_by=PAST))
-    # An old checkpoint, as caches serve it, breaks no promise: neither without witnesses nor before the promise.
-    assert owner.watch(code=2)["overdue"] == 1
+    # An old checkpoint looks the same: neither without witnesses nor before the promise is it shown to others.
+    found = owner.watch(code=1)
+    assert found["overdue"] == 1 and "as it is served now" in found["findings"][0]["what"]
+    assert owner.check("--url=" + owner.log.url, f"--receipt-key={receipts.text_of(RECEIPT_KEY)}").returncode == 2
     owner.words += [f"--witness={witness.vkey}"]
     for moment, overdue in ((LATEST, 1), (LATEST - 100, 1), (LATEST + 1, 0)):
         owner.log.write(cosigners=[witness], time=moment)
-        found = owner.watch(code=2 if overdue else 1)
-        assert (found["overdue"], found["waiting"], found["finding_count"]) == (overdue, 1, 1 - overdue)
+        found = owner.watch(code=1)
+        assert (found["overdue"], found["waiting"], found["finding_count"]) == (overdue, 1, 1)
+        assert found["findings"][0]["proved"] == (not overdue)
     for file in owner.directory.glob("state.json.proof*"):
         file.unlink()
     found, proof = owner.convict("promise_broken")

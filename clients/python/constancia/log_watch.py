@@ -71,7 +71,7 @@ class LogWatch:
     receipts: int  # that were compared
     covered: int  # of events that an entry has
     waiting: int  # not covered, and nothing that was promised is overdue
-    overdue: int  # not covered, and no quorum of witnesses shows that the checkpoint is later than the promise
+    overdue: int  # broken promises, of which no quorum of witnesses shows that the checkpoint is later
     other_log: int  # not covered, and promised in another log
     begun_later: int  # chains whose first entry is not that of their first event, which no earlier call had found
     test_receipts: int  # ignored: the log has live chains only
@@ -408,8 +408,8 @@ class Watch:
                 else:
                     self._judge_uncovered(promise, note)
         for count, what in (
-                (self._overdue, "events should be in the log by now, and no quorum of witnesses shows that its "
-                 "checkpoint is later"),
+                (self._overdue, "broken promises, of which no quorum of witnesses shows that the checkpoint is later: "
+                 "an old copy of the log looks the same"),
                 (self._other_log, "events should be in another log by now, which their receipts name"),
                 (self._begun_later, "channels have no entry of their first events, which is right only if they are "
                  "older than the log")):
@@ -417,15 +417,17 @@ class Watch:
                 self._not_checked.append(f"receipts: {count} {what}")
 
     def _judge_uncovered(self, promise: Promise, note: Note) -> None:
-        """Judges a receipt of an event that no entry covers. A cache, or the log, may serve an old checkpoint: only
-        witnesses show that it is later than the promise."""
+        """Judges a receipt of an event that no entry covers. Only witnesses show others that the checkpoint is later
+        than the promise: an old copy of the log looks the same."""
         if promise.seal_by is None or promise.seal_by + GRACE >= self._begun:
             self._waiting += 1
         elif promise.origin != note.origin:
             self._other_log += 1
-        elif self._quorum and sum(one > promise.seal_by + GRACE for one in self._times) >= self._quorum:
+        else:
+            later = sum(one > promise.seal_by + GRACE for one in self._times)
+            is_witnessed = bool(self._quorum) and later >= self._quorum
+            self._overdue += not is_witnessed
             self._find("promise_broken",
                        f"channel {promise.channel_id}: event {promise.sequence} was promised a sealed segment until "
-                       f"{text_of(promise.seal_by)}, and the log has none: the service withholds it")
-        else:
-            self._overdue += 1
+                       f"{text_of(promise.seal_by)}, and the log"
+                       + (" has none: the service withholds it" if is_witnessed else ", as it is served now, has none"))

@@ -432,8 +432,8 @@ class Watch {
       }
     }
     const texts: [number, string][] = [
-      [counts.overdue, "events should be in the log by now, and no quorum of witnesses shows that its checkpoint "
-                       + "is later"],
+      [counts.overdue, "broken promises, of which no quorum of witnesses shows that the checkpoint is later: an old "
+                       + "copy of the log looks the same"],
       [counts.otherLog, "events should be in another log by now, which their receipts name"],
       [counts.begunLater, "channels have no entry of their first events, which is right only if they are older "
                           + "than the log"],
@@ -441,18 +441,21 @@ class Watch {
     for (const [count, what] of texts) if (count) this.#notChecked.push(`receipts: ${count} ${what}`);
   }
 
-  /** Judges a receipt of an event that no entry covers. A cache, or the log, may serve an old checkpoint: only
-   * witnesses show that it is later than the promise. */
+  /** Judges a receipt of an event that no entry covers. Only witnesses show others that the checkpoint is later than
+   * the promise: an old copy of the log looks the same. */
   #judgeUncovered(id: string, { sequence, sealBy, origin }: Promised, note: Note): void {
     if (sealBy === undefined || sealBy + GRACE >= this.#begun) {
       this.#counts.waiting++;
     } else if (origin !== note.origin) {
       this.#counts.otherLog++;
-    } else if (this.#quorum && this.#times.filter((one) => one > sealBy + GRACE).length >= this.#quorum) {
-      this.#find("promise_broken", `channel ${id}: event ${sequence} was promised a sealed segment until `
-                                   + `${textOf(sealBy)}, and the log has none: the service withholds it`);
     } else {
-      this.#counts.overdue++;
+      const later = this.#times.filter((one) => one > sealBy + GRACE).length;
+      const isWitnessed = this.#quorum > 0 && later >= this.#quorum;
+      if (!isWitnessed) this.#counts.overdue++;
+      this.#find("promise_broken", `channel ${id}: event ${sequence} was promised a sealed segment until `
+                                   + `${textOf(sealBy)}, and the log`
+                                   + (isWitnessed ? " has none: the service withholds it"
+                                                  : ", as it is served now, has none"));
     }
   }
 }
