@@ -47,7 +47,9 @@ const struct option log_check_proof_options[] = {
 const struct option log_watch_options[] = {
 	PLACE_OPTIONS,
 	LOG_OPTIONS,
-	{"state", "FILE", "file that keeps the last checkpoint; made by the first run (required)"},
+	{"state", "FILE",
+     "file that keeps the last checkpoint; made by the first run; by default that of the first "
+     "--receipts with .watch"},
 	{"receipts", "FILE...", "receipts of one's own events, one in each line; may be repeated"},
 	{"channel", "CHANNEL_ID...", "a channel of which there may be no receipts; may be repeated"},
 	{"proof", "FILE", "file for proofs of what is wrong; by default that of --state with .proof"},
@@ -256,7 +258,7 @@ struct watching {
 	struct watch_options options;
 	const char *receipts[COMMAND_OPTIONS_MAX];
 	unsigned receipt_files;
-	char proof[PATH_MAX];
+	char state[PATH_MAX], proof[PATH_MAX];
 	bool is_later; /* `proof` has the suffix */
 };
 
@@ -326,20 +328,24 @@ static int add_channels(struct watching *watching, const struct command_line *li
 static int open_watching(struct watching *watching, const struct command_line *line,
                          struct error *error)
 {
-	const char *proof = command_option(line, "proof"), *state = command_option(line, "state");
+	const char *proof = command_option(line, "proof"), *given = command_option(line, "state");
+	char *state = watching->state;
 	int result = open_access(&watching->access, line, true, error);
 	if (result)
 		return result;
-	if (!state)
+	watching->receipt_files = command_options(line, "receipts", watching->receipts);
+	if (!given && watching->receipt_files == 0)
 		return error_cause(error, ERR_USAGE, "--state FILE is missing. See --help");
+	if (snprintf(state, sizeof watching->state, "%s%s", given ? given : watching->receipts[0],
+	             given ? "" : ".watch") >= (int)sizeof watching->state)
+		return error_cause(error, ERR_USAGE, "--state or --receipts is too long");
 	if (!watching->access.has_policy)
 		return error_cause(error, ERR_USAGE,
 		                   "--key VKEY or --policy FILE is missing: without the key of the log, "
 		                   "nothing that it says is proof");
 	if (snprintf(watching->proof, sizeof watching->proof, "%s%s", proof ? proof : state,
 	             proof ? "" : ".proof") >= (int)sizeof watching->proof)
-		return error_cause(error, ERR_USAGE, "--state is too long");
-	watching->receipt_files = command_options(line, "receipts", watching->receipts);
+		return error_cause(error, ERR_USAGE, "--state or --proof is too long");
 	watching->options = (struct watch_options){.policy = &watching->access.policy,
 	                                           .state = state,
 	                                           .read_receipts = read_receipts,

@@ -95,6 +95,15 @@ def test_without_a_channel(owner):
     assert "id of a channel" in owner.refused(2, f"--channel={'x' * 40}")
 
 
+def test_the_state_is_beside_the_receipts_by_default(owner):
+    words = ("log", "watch", "--once", "--json", f"--url={owner.log.url}", f"--key={owner.log.vkey}")
+    for first in (True, False):
+        found = json.loads(run(*words, f"--receipts={owner.receipts}").stdout)
+        assert found["first"] == first and (owner.directory / "receipts.ndjson.watch").exists()
+    done = run(*words, f"--channel={CHANNEL}")
+    assert done.returncode == 2 and "--state" in done.stderr
+
+
 def test_receipts_of_test_chains_are_ignored(owner):
     owner.keep(receipt(4, digest("other"), mode="test"))
     found = owner.watch()
