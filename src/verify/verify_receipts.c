@@ -398,20 +398,35 @@ static void judge_origin(struct run *run, const struct loaded_receipt *item,
 		           item->receipt.event.sequence, origin, other);
 }
 
+/* Says once for each run of receipts with one key that no trusted list certifies it, although there
+ * is one: a service could otherwise sign receipts that never count. */
+static void judge_key(struct run *run, const struct loaded_receipt *item, const char **judged)
+{
+	if (!run->receipt_keys || !item->is_signed || item->differs ||
+	    (!item->compared && !item->confirmed) || (*judged && strcmp(*judged, item->key) == 0))
+		return;
+	verify_add(run, VERIFY_WARNING, item->path, item->where, FINDING_RECEIPT_NOT_CERTIFIED,
+	           item->receipt.event.sequence, item->key);
+	*judged = item->key;
+}
+
 /* Compares the receipts of each chain with each other, those that lists of one service certify: of
  * the same event, and by their times, which never descend. */
 static void compare_all_receipts(struct run *run)
 {
 	const struct loaded_receipt *same = NULL, *latest = NULL;
 	const struct certificate_facts *service = NULL;
+	const char *judged = NULL;
 	for (size_t i = 0; i < run->receipt_count; i++) {
 		const struct loaded_receipt *item = &run->receipts[i];
 		const struct event_facts *event = &item->receipt.event;
 		const struct certificate_facts *signer =
 			item->is_signed ? verify_receipt_key_signer(run, item->key, event->received_at_us)
 							: NULL;
-		if (!signer)
+		if (!signer) {
+			judge_key(run, item, &judged);
 			continue;
+		}
 		judge_origin(run, item, signer);
 		bool same_chain = latest && latest->receipt.event.chain == event->chain &&
 		                  strcmp(latest->receipt.event.channel_id, event->channel_id) == 0;

@@ -498,6 +498,8 @@ TEST_CASE(signed_receipts_that_the_archive_keeps_are_good)
 		verify_signed(0, NULL, NULL, (enum key)key, KEPT, 0, &result);
 		assert_int_equal(result.checked.receipts, 1);
 		assert_false(fixture_finds(&result, VERIFY_WARNING, "", "late"));
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "", "no given list of signers"),
+		                 key != LISTED);
 		verify_result_free(&result);
 	}
 }
