@@ -11,7 +11,7 @@ import json
 
 NO_ANSWER = 0
 FOREVER = float("inf")
-VOLATILE = ("status", "timestamp", "proof")  # members of an Event that may change
+VOLATILE = ("status", "timestamp", "proof", "receipt")  # members of an Event that may change or are of one answer
 
 
 @dataclasses.dataclass

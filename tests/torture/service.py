@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from program import (BINARY, ROOT, DevService, NotStarted, Refused,  # noqa: E402
                      kill_groups)
 
-VOLATILE = ("status", "timestamp", "proof")
+VOLATILE = ("status", "timestamp", "proof", "receipt")  # a receipt is of one answer
 
 
 class Service(DevService):
