@@ -229,6 +229,8 @@ static int take_entry(void *context, uint64_t index, const struct tlog_entry *en
  * receipt of a covered event is new. */
 static bool may_continue(struct watch *watch)
 {
+	if (!watch->before.is_comparable)
+		return false;
 	for (size_t i = 0; i < watch->owned->count; i++) {
 		const struct owned_chain *chain = &watch->owned->chains[i];
 		const struct watched_chain *known = watch_state_find(&watch->before, &chain->tag);

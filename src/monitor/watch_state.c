@@ -15,12 +15,11 @@ struct sha256 watch_receipts_digest(const struct owned_chain *chain, int64_t las
 	struct sha256 digest = {0};
 	for (size_t i = 0; i < chain->receipt_count && chain->receipts[i].sequence <= last; i++) {
 		const struct owned_receipt *receipt = &chain->receipts[i];
-		uint8_t bytes[sizeof receipt->sequence + SHA256_SIZE];
-		memcpy(bytes, &receipt->sequence, sizeof receipt->sequence);
-		memcpy(bytes + sizeof receipt->sequence, receipt->chain_hash.bytes, SHA256_SIZE);
-		const struct sha256 one = sha256_of(bytes, sizeof bytes);
-		for (size_t at = 0; at < SHA256_SIZE; at++)
-			digest.bytes[at] ^= one.bytes[at];
+		uint8_t bytes[SHA256_SIZE + sizeof receipt->sequence + SHA256_SIZE];
+		memcpy(bytes, digest.bytes, SHA256_SIZE);
+		memcpy(bytes + SHA256_SIZE, &receipt->sequence, sizeof receipt->sequence);
+		memcpy(bytes + sizeof bytes - SHA256_SIZE, receipt->chain_hash.bytes, SHA256_SIZE);
+		digest = sha256_of(bytes, sizeof bytes);
 	}
 	return digest;
 }
@@ -51,7 +50,10 @@ static int parse(struct arena *arena, struct slice text, struct watch_state *ret
                  struct error *error)
 {
 	struct json_reader reader = json_reader_parse(arena, text, NULL, error);
-	json_require_integer(&reader, "v", 1);
+	const int64_t version = json_take_integer(&reader, "v", 1);
+	if (!reader.result && version > WATCH_STATE_VERSION)
+		json_refuse(&reader, "v");
+	ret->is_comparable = version == WATCH_STATE_VERSION;
 	ret->note = json_take_slice(&reader, "note");
 	const struct json *chains = json_take(&reader, "chains", JSON_ARRAY);
 	if (chains && chains->count > OWNED_CHAINS_MAX)
@@ -112,7 +114,7 @@ int watch_state_write(const char *path, const struct watch_state *state,
 		write_chain(&writer, &state->chains[i], owned->chains[i].channel_id);
 	json_end_array(&writer);
 	json_slice(&writer, "note", state->note);
-	json_integer(&writer, "v", 1);
+	json_integer(&writer, "v", WATCH_STATE_VERSION);
 	json_end_object(&writer);
 	buf_add_byte(&text, '\n');
 	int result = buf_check(&text);

@@ -247,6 +247,19 @@ def test_more_findings_than_are_listed(owner):
     assert found["verdict"] == "wrong" and found["finding_count"] == 120 and len(found["findings"]) == 100
 
 
+def test_a_state_of_the_first_version(owner):
+    """Who made the receipts could choose its digest, so that everything is compared again."""
+    for version, is_read in ((2, False), (1, True)):
+        owner.known = {**owner.known, "v": version}
+        owner.log.requests.clear()
+        found = owner.ask()
+        assert found["verdict"] == "fine" and found["state"]["v"] == 2
+        assert ("/tile/entries/000" in owner.log.requests) is is_read
+    owner.both()
+    owner.known = {**owner.known, "v": 3}
+    assert owner.ask()["error"] in ("ValueError", "TypeError")
+
+
 # ---- what cannot be checked is never fine ----
 
 def test_receipts_that_say_nothing(owner):

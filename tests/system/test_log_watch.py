@@ -2,6 +2,7 @@
 do."""
 
 import json
+import struct
 import time
 
 import pytest
@@ -75,6 +76,54 @@ def test_receipts_of_entries_that_were_read_before(owner):
     owner.keep(receipt(4, digest("other")))
     _, proof = owner.convict("receipt_differs")
     assert json.loads(proof["receipt"])["chain_hash"] == digest("other")
+
+
+def test_receipts_that_are_chosen(owner):
+    """An operator publishes one history, and answers with 300 receipts of another. It has two chain hashes for each
+    event, and finds those whose digests sum up to nothing, as the first version of the state had it."""
+    tag, count = tlog.tag_of("ch_chosen"), 300
+    owner.log.add(tag, 1, count, digest("the other history"))
+    owner.log.write()
+    owner.words += ["--channel=ch_chosen"]
+    owner.watch()
+
+    def one(sequence, chain_hash):
+        return int.from_bytes(tlog.sha256(struct.pack("<q", sequence) + bytes.fromhex(chain_hash)), "big")
+
+    hashes = [[digest(f"{kind} {number}") for kind in "ab"] for number in range(1, count + 1)]
+    basis, rest, taken = {}, 0, 0
+    for number, (a, b) in enumerate(hashes, 1):
+        rest ^= one(number, a)
+        vector, mask = one(number, a) ^ one(number, b), 1 << number
+        while vector and vector.bit_length() in basis:
+            known = basis[vector.bit_length()]
+            vector, mask = vector ^ known[0], mask ^ known[1]
+        basis[vector.bit_length()] = (vector, mask)
+    while rest:
+        known = basis[rest.bit_length()]
+        rest, taken = rest ^ known[0], taken ^ known[1]
+    chosen = [pair[taken >> number & 1] for number, pair in enumerate(hashes, 1)]
+    total = 0
+    for number, chain_hash in enumerate(chosen, 1):
+        total ^= one(number, chain_hash)
+    assert total == 0
+    owner.keep(*(receipt(number, chain_hash, seal_by=PAST, channel_id="ch_chosen")
+                 for number, chain_hash in enumerate(chosen, 1)))
+    owner.convict("receipt_differs")
+
+
+def test_a_state_of_the_first_version(owner):
+    """Who made the receipts could choose its digest, so that everything is compared again."""
+    for version, is_read in ((2, False), (1, True), (2, False)):
+        state = json.loads(owner.state.read_text())
+        assert state["v"] == 2
+        owner.state.write_text(json.dumps({**state, "v": version}, separators=(",", ":"), sort_keys=True))
+        owner.log.requests.clear()
+        found = owner.watch()
+        assert (found["first"], found["new_entries"], found["own_entries"]) == (False, 0, 2)
+        assert ("/tile/entries/000" in owner.log.requests) is is_read
+    owner.state.write_text(json.dumps({**state, "v": 3}, separators=(",", ":"), sort_keys=True))
+    assert "move it away" in owner.refused(2)
 
 
 def test_a_second_channel(owner):

@@ -30,7 +30,7 @@ FINDINGS_MAX = 100
 SHRUNKEN_READS = 3  # a cache may still serve an earlier checkpoint
 GRACE = 60_000_000  # from a sealed segment to a checkpoint with it, and differences of clocks
 TOLERANCE = 300_000_000  # of the clocks of witnesses
-STATE = {"chains": is_list, "note": is_text, "v": integer(1, 1)}
+STATE = {"chains": is_list, "note": is_text, "v": integer(1, 2)}
 CHAIN = {"channel_id": is_text, "compared": is_hash, "entries": integer(0), "first_sequence": integer(0),
          "last_sequence": integer(0), "tag": is_hash}
 # What is not checked, or was not given. The client for TypeScript uses the same words.
@@ -217,7 +217,7 @@ class Watch:
         spans = [(tag, channel_id, self._spans[tag]) for tag, channel_id in self._channels.items()]
         return {"chains": [{"channel_id": channel_id, "compared": self.promises.digest(channel_id, span.last),
                             "entries": span.entries, "first_sequence": span.first, "last_sequence": span.last,
-                            "tag": tag} for tag, channel_id, span in spans], "note": note, "v": 1}
+                            "tag": tag} for tag, channel_id, span in spans], "note": note, "v": 2}
 
     # ---- the whole ----
 
@@ -311,7 +311,10 @@ class Watch:
     # ---- entries ----
 
     def _may_continue(self) -> bool:
-        """Returns whether no chain is new, and no receipt of an event that was covered before."""
+        """Returns whether no chain is new, and no receipt of an event that was covered before. Who made the receipts
+        could choose the digest of the first version."""
+        if not self._state or self._state["v"] == 1:
+            return False
         for tag, channel_id in self._channels.items():
             known = self._known.get(tag)
             if not known or known["compared"] != self.promises.digest(channel_id, known["last_sequence"]):

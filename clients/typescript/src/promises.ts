@@ -147,18 +147,16 @@ export class Promises {
     for (const sequence of sequences) yield* this.of(channelId, sequence);
   }
 
-  /** What stands for the receipts of events up to one, in any order: the state of `constancia log watch` has the
-   * same. */
+  /** What stands for the receipts of events up to one: the state of `constancia log watch` has the same. Each hash
+   * covers the ones before it, so that who chooses the receipts cannot make it that of others. */
   digest(channelId: string, last: number): string {
-    const found = new Uint8Array(HASH_SIZE);
+    let found: Uint8Array = new Uint8Array(HASH_SIZE);
     const number = new DataView(new ArrayBuffer(8));
-    for (const [sequence, promises] of this.#chains.get(channelId) ?? []) {
-      if (sequence > last) continue;
+    for (const { sequence, chainHash } of this.all(channelId)) {
+      if (sequence > last) break;
       number.setBigInt64(0, BigInt(sequence), true);
-      for (const { chainHash } of promises) {
-        const one = createHash("sha256").update(new Uint8Array(number.buffer)).update(chainHash, "hex").digest();
-        found.forEach((_, at) => (found[at] ^= one[at]));
-      }
+      const hash = createHash("sha256").update(found).update(new Uint8Array(number.buffer));
+      found = hash.update(chainHash, "hex").digest();
     }
     return hexOf(found);
   }

@@ -16,7 +16,8 @@ export interface LogState {
     channel_id: string; compared: string; entries: number; first_sequence: number; last_sequence: number; tag: string;
   }[];
   note: string;
-  v: 1;
+  /** After 1, everything is compared again. */
+  v: 1 | 2;
 }
 
 export interface WatchLogOptions extends CallOptions {
@@ -222,7 +223,8 @@ class Watch {
   #takeState(state: LogState): Note {
     const where = "that is not the state of a watcher";
     checkMembers(state, "chains note v", "", where);
-    require(Array.isArray(state.chains) && isText(state.note) && state.v === 1, "", where, "a member has another form");
+    require(Array.isArray(state.chains) && isText(state.note) && [1, 2].includes(state.v), "", where,
+            "a member has another form");
     for (const one of state.chains) {
       const { entries, first_sequence, last_sequence } = Object(one) as LogState["chains"][number];
       const numbers = [entries, first_sequence, last_sequence];
@@ -242,7 +244,7 @@ class Watch {
       return { channel_id: id, compared: this.#promises.digest(id, last), entries, first_sequence: first,
                last_sequence: last, tag };
     });
-    return { chains, note, v: 1 };
+    return { chains, note, v: 2 };
   }
 
   // ---- the whole ----
@@ -330,9 +332,10 @@ class Watch {
 
   // ---- entries ----
 
-  /** Whether no chain is new, and no receipt of an event that was covered before. */
+  /** Whether no chain is new, and no receipt of an event that was covered before. Who made the receipts could choose
+   * the digest of the first version. */
   #mayContinue(): boolean {
-    return Array.from(this.#channels).every(([tag, id]) => {
+    return this.#options.state?.v === 2 && Array.from(this.#channels).every(([tag, id]) => {
       const known = this.#known.get(tag);
       return known && known.compared === this.#promises.digest(id, known.last_sequence);
     });

@@ -56,7 +56,7 @@ TEST_CASE(test_files_that_are_no_states)
 	                                    "[]",
 	                                    "{}",
 	                                    "{\"v\":1}",
-	                                    "{\"chains\":[],\"note\":\"x\",\"v\":2}",
+	                                    "{\"chains\":[],\"note\":\"x\",\"v\":3}",
 	                                    "{\"chains\":[{}],\"note\":\"x\",\"v\":1}",
 	                                    "{\"chains\":{},\"note\":\"x\",\"v\":1}"};
 	ARENA_AUTO struct arena arena = {.limit = (size_t)8 << 20};
@@ -68,6 +68,20 @@ TEST_CASE(test_files_that_are_no_states)
 	assert_int_equal(watch_state_read(directory, &arena, &read, NULL), ERR_IO);
 }
 
+/* Who made the receipts could choose its digest. */
+TEST_CASE(test_an_old_state_compares_nothing)
+{
+	ARENA_AUTO struct arena arena = {.limit = (size_t)8 << 20};
+	static struct watch_state read;
+	for (int version = 1; version <= 2; version++) {
+		char text[64];
+		snprintf(text, sizeof text, "{\"chains\":[],\"note\":\"x\",\"v\":%d}", version);
+		assert_int_equal(file_replace(path, slice_of(text), NULL), OK);
+		assert_int_equal(watch_state_read(path, &arena, &read, NULL), OK);
+		assert_int_equal(read.is_comparable, version == 2);
+	}
+}
+
 TEST_CASE(test_the_digest_of_receipts_depends_on_each)
 {
 	struct owned_receipt receipts[] = {{.sequence = 1}, {.sequence = 2}, {.sequence = 5}};
@@ -77,6 +91,15 @@ TEST_CASE(test_the_digest_of_receipts_depends_on_each)
 	const struct sha256 before = watch_receipts_digest(&chain, 0);
 	assert_true(sha256_equal(&before, &none));
 	assert_false(sha256_equal(&first, &none) || sha256_equal(&first, &all));
+	/* No receipt takes the place of another, as it would in a sum of their hashes. */
+	struct sha256 sum = {{0}};
+	for (int i = 0; i < 3; i++) {
+		struct owned_chain one = {.receipts = &receipts[i], .receipt_count = 1};
+		const struct sha256 digest = watch_receipts_digest(&one, 5);
+		for (size_t at = 0; at < SHA256_SIZE; at++)
+			sum.bytes[at] ^= digest.bytes[at];
+	}
+	assert_false(sha256_equal(&sum, &all));
 	receipts[1].chain_hash.bytes[31] = 1;
 	const struct sha256 other = watch_receipts_digest(&chain, 2);
 	assert_false(sha256_equal(&first, &other));

@@ -142,11 +142,11 @@ class Promises:
             yield Promise(*row)
 
     def digest(self, channel_id: str, last: int) -> str:
-        """Returns what stands for the receipts of events up to one, in any order: the state of `constancia log watch`
-        has the same."""
-        found = 0
+        """Returns what stands for the receipts of events up to one: the state of `constancia log watch` has the same.
+        Each hash covers the ones before it, so that who chooses the receipts cannot make it that of others."""
+        found = bytes(32)
         for sequence, chain_hash in self._base.execute(
-                "SELECT DISTINCT sequence, hash FROM promise WHERE channel = ? AND sequence <= ?", (channel_id, last)):
-            one = hashlib.sha256(struct.pack("<q", sequence) + bytes.fromhex(chain_hash)).digest()
-            found ^= int.from_bytes(one, "big")
-        return found.to_bytes(32, "big").hex()
+                "SELECT DISTINCT sequence, hash FROM promise WHERE channel = ? AND sequence <= ?"
+                " ORDER BY sequence, hash", (channel_id, last)):
+            found = hashlib.sha256(found + struct.pack("<q", sequence) + bytes.fromhex(chain_hash)).digest()
+        return found.hex()
