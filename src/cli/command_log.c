@@ -277,7 +277,7 @@ static int read_receipts(void *context, receipt_take *take, void *take_context, 
 	int result = OK;
 	for (unsigned i = 0; i < watching->receipt_files && !result; i++) {
 		struct error detail = {0};
-		result = receipt_file_read(watching->receipts[i], take, take_context, &detail);
+		result = receipt_file_read(watching->receipts[i], true, take, take_context, &detail);
 		/* A file that has no receipts says nothing about the log. */
 		if (result < 0)
 			return error_cause(error, result == ERR_INVALID_EVIDENCE ? ERR_USAGE : result,

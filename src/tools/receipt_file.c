@@ -234,7 +234,7 @@ int receipt_file_append(const char *path, struct slice receipt, struct error *er
 
 /* ---- read ---- */
 
-static int read_lines(const char *path,
+static int read_lines(const char *path, bool with_torn,
                       int (*take)(void *context, struct slice line, struct error *error),
                       void *context, struct error *error)
 {
@@ -247,6 +247,9 @@ static int read_lines(const char *path,
 		if ((size_t)size > RECEIPT_LINE_MAX)
 			result = error_cause(error, ERR_IO, "%s has a line of over %zu bytes", path,
 			                     RECEIPT_LINE_MAX);
+		else if (line[size - 1] != '\n' &&
+		         (with_torn || is_receipt(slice_make(line, (size_t)size))))
+			result = take(context, slice_make(line, (size_t)size), error);
 		else if (line[size - 1] == '\n' && size > 1)
 			result = take(context, slice_make(line, (size_t)size - 1), error);
 	}
@@ -258,7 +261,7 @@ static int read_lines(const char *path,
 	return result;
 }
 
-int receipt_file_read(const char *path,
+int receipt_file_read(const char *path, bool with_torn,
                       int (*take)(void *context, struct slice line, struct error *error),
                       void *context, struct error *error)
 {
@@ -269,10 +272,10 @@ int receipt_file_read(const char *path,
 	for (unsigned number = 1; number <= last && !result; number++) {
 		result = number_path(path, number, name, error);
 		if (!result && stat(name, &facts) == 0)
-			result = read_lines(name, take, context, error);
+			result = read_lines(name, with_torn, take, context, error);
 	}
 	/* Between the rotation and the next receipt there is none. */
 	if (!result && (last == 0 || stat(path, &facts) == 0))
-		result = read_lines(path, take, context, error);
+		result = read_lines(path, with_torn, take, context, error);
 	return result;
 }

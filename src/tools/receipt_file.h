@@ -17,9 +17,10 @@
 /* Appends a receipt, a JSON text without line feeds. ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
 int receipt_file_append(const char *path, struct slice receipt, struct error *error) MUST_CHECK;
 /* Passes each line of the renamed files, the oldest first, and then of the file itself. Lines are
- * without their ends; empty lines, and a last line without its end, are skipped. A result other
- * than 0 of `take` stops and is returned. ERR_IO: also if there is no such file. */
-int receipt_file_read(const char *path,
+ * without their ends; empty lines are skipped, and also a last line without its end that is no
+ * receipt, which a process may be writing, unless `with_torn`. A result other than 0 of `take`
+ * stops and is returned. ERR_IO: also if there is no such file. */
+int receipt_file_read(const char *path, bool with_torn,
                       int (*take)(void *context, struct slice line, struct error *error),
                       void *context, struct error *error) MUST_CHECK;
 

@@ -337,7 +337,7 @@ int receipts_find_newest(const char *receipts, const char *channel_id, bool is_t
 	                                            .is_test = is_test};
 	struct newest newest = {.selection = &selection};
 	arena_init(&newest.parsing, 16 * RECEIPT_LINE_MAX);
-	int result = receipt_file_read(receipts, take_newest, &newest, error);
+	int result = receipt_file_read(receipts, false, take_newest, &newest, error);
 	arena_free(&newest.parsing);
 	*ret_last = newest.last;
 	return result;
@@ -350,7 +350,7 @@ int receipts_select(const struct receipt_selection *selection, struct arena *are
 	struct copying copying = {
 		.selection = selection, .arena = arena, .paths = ret_paths, .paths_max = paths_max};
 	arena_init(&copying.parsing, 16 * RECEIPT_LINE_MAX);
-	int result = receipt_file_read(selection->receipts, take_line, &copying, error);
+	int result = receipt_file_read(selection->receipts, false, take_line, &copying, error);
 	if (copying.out && fclose(copying.out) != 0 && !result)
 		result = file_fail(error, "write", ret_paths[copying.count - 1]);
 	arena_free(&copying.parsing);

@@ -126,6 +126,17 @@ def test_a_state_of_the_first_version(owner):
     assert "move it away" in owner.refused(2)
 
 
+def test_a_last_line_that_a_program_is_writing(owner):
+    text = json.dumps(receipt(4, digest("other")))
+    with owner.receipts.open("a") as out:
+        out.write(text[:-9])
+    found = owner.watch(code=2)
+    assert (found["unusable_receipts"], found["finding_count"]) == (1, 0)
+    with owner.receipts.open("a") as out:
+        out.write(text[-9:])
+    assert owner.convict("receipt_differs")[0]["unusable_receipts"] == 0
+
+
 def test_a_second_channel(owner):
     """A channel is watched from its first receipt on, and without receipts if it is named."""
     owner.log.add(tlog.tag_of("ch_another"), 1, 2)

@@ -45,7 +45,7 @@ static unsigned times_kept(int number)
 {
 	struct counting counting = {.found = 0};
 	snprintf(counting.wanted, sizeof counting.wanted, LINE, number);
-	assert_int_equal(receipt_file_read(path, count, &counting, NULL), 0);
+	assert_int_equal(receipt_file_read(path, false, count, &counting, NULL), 0);
 	return counting.found;
 }
 

@@ -76,7 +76,7 @@ TEST_CASE(processes_share_a_file_and_its_rotation)
 		assert_true(wait(&status) > 0);
 		assert_int_equal(status, 0);
 	}
-	assert_int_equal(receipt_file_read(path, take, &seen, NULL), 0);
+	assert_int_equal(receipt_file_read(path, false, take, &seen, NULL), 0);
 	assert_int_equal(seen.lines, PROCESSES * LINES);
 	char name[sizeof path + 8];
 	struct stat facts;
@@ -94,16 +94,23 @@ static int count(void *context, struct slice line, struct error *error)
 	return line.data[0] == 's' ? 5 : 0;
 }
 
-TEST_CASE(empty_and_torn_lines_are_skipped)
+TEST_CASE(empty_and_torn_lines_are_skipped_and_no_whole_one)
 {
 	unsigned lines = 0;
 	name_file("torn");
 	assert_int_equal(file_replace(path, slice_of("a\n\nb\ntorn"), NULL), 0);
-	assert_int_equal(receipt_file_read(path, count, &lines, NULL), 0);
+	assert_int_equal(receipt_file_read(path, false, count, &lines, NULL), 0);
+	assert_int_equal(lines, 2);
+	lines = 0;
+	assert_int_equal(receipt_file_read(path, true, count, &lines, NULL), 0);
+	assert_int_equal(lines, 3);
+	assert_int_equal(file_replace(path, slice_of("a\n{\"event_id\":\"evt_1\"}"), NULL), 0);
+	lines = 0;
+	assert_int_equal(receipt_file_read(path, false, count, &lines, NULL), 0);
 	assert_int_equal(lines, 2);
 	assert_int_equal(file_replace(path, slice_of("a\nstop\nb\n"), NULL), 0);
 	lines = 0;
-	assert_int_equal(receipt_file_read(path, count, &lines, NULL), 5);
+	assert_int_equal(receipt_file_read(path, false, count, &lines, NULL), 5);
 	assert_int_equal(lines, 2);
 }
 
@@ -112,7 +119,7 @@ TEST_CASE(a_missing_file_is_an_error)
 	unsigned lines = 0;
 	struct error error = {0};
 	name_file("missing");
-	assert_int_equal(receipt_file_read(path, count, &lines, &error), ERR_IO);
+	assert_int_equal(receipt_file_read(path, false, count, &lines, &error), ERR_IO);
 	assert_non_null(strstr(error.cause, path));
 }
 
