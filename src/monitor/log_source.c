@@ -85,7 +85,11 @@ static int read_url(struct log_source *source, const char *path, size_t limit, s
 	if (snprintf(url, sizeof url, "%.*s/%s", (int)source->prefix_size, source->place.url, path) >=
 	    (int)sizeof url)
 		return error_cause(error, ERR_VALIDATION, "--url is too long");
+	/* A cache on the way may keep an old checkpoint, with which promises look broken. */
+	static const char *const fresh[] = {"Cache-Control: no-cache"};
 	const struct http_request request = {.url = url,
+	                                     .headers = fresh,
+	                                     .header_count = strcmp(path, "checkpoint") == 0,
 	                                     .session = source->session,
 	                                     .timeout_ms = TIMEOUT_MS,
 	                                     .connect_timeout_ms = CONNECT_TIMEOUT_MS,

@@ -37,6 +37,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, format, *args):  # pylint: disable=redefined-builtin
         self.server.requests.append(self.path)
+        if self.headers["Cache-Control"] == "no-cache":
+            self.server.no_cache.append(self.path)
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -64,13 +66,18 @@ class StaticLog:
         if not self._server:
             handler = functools.partial(Handler, directory=str(self.directory))
             self._server = Server(("127.0.0.1", 0), handler)
-            self._server.requests = []
+            self._server.requests, self._server.no_cache = [], []
             threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def requests(self):
         return self._server.requests
+
+    @property
+    def no_cache(self):
+        """The requests that no cache may answer with what it has."""
+        return self._server.no_cache
 
     def close(self):
         if self._server:

@@ -260,6 +260,14 @@ def test_a_state_of_the_first_version(owner):
     assert owner.ask()["error"] in ("ValueError", "TypeError")
 
 
+def test_caches_are_asked_for_the_latest_checkpoint(owner):
+    owner.log.add(TAG, 5, 5)
+    owner.log.write()
+    owner.log.no_cache.clear()
+    owner.both()
+    assert owner.log.no_cache == ["/checkpoint"] * 2, "by the client and by the program, and no tile"
+
+
 # ---- what cannot be checked is never fine ----
 
 def test_receipts_that_say_nothing(owner):

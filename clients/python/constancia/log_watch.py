@@ -128,6 +128,9 @@ def reader(transport: Transport, url: str, headers: Mapping[str, str]) -> Callab
     base = url.rstrip("/")
 
     def read(path: str, most: int) -> Optional[bytes]:
+        # A cache on the way may keep an old checkpoint, with which promises look broken.
+        sent = {**headers, "Cache-Control": "no-cache"} if path == "checkpoint" else headers
+
         def take(answer: Answer) -> bytes:
             pieces, size = [], 0
             while size <= most:
@@ -138,7 +141,7 @@ def reader(transport: Transport, url: str, headers: Mapping[str, str]) -> Callab
                 size += len(piece)
             raise LogNotValid(f"{path}: it has more than {most} bytes")
         try:
-            return transport.perform(lambda: Request("GET", f"{base}/{path}", headers), take)
+            return transport.perform(lambda: Request("GET", f"{base}/{path}", sent), take)
         except ApiError as error:
             if error.status != 404:
                 raise

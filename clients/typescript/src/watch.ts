@@ -132,13 +132,15 @@ export async function watchOver(transport: Transport, url: string, headers: Reco
 function readerOf(transport: Transport, url: string, headers: Record<string, string>, signal?: AbortSignal): Read {
   const base = url.replace(/\/+$/, "");
   return async (path, most) => {
+    // A cache on the way may keep an old checkpoint, with which promises look broken.
+    const sent = path === "checkpoint" ? { ...headers, "Cache-Control": "no-cache" } : headers;
     const take = async (answer: Answer) => {
       const found = await answer.bytes(most);
       if (found.length > most) throw new LogNotValid(`${path}: it has more than ${most} bytes`);
       return found;
     };
     try {
-      return await transport.perform(() => ({ method: "GET", url: `${base}/${path}`, headers }), take, signal);
+      return await transport.perform(() => ({ method: "GET", url: `${base}/${path}`, headers: sent }), take, signal);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return undefined;
       throw error;
