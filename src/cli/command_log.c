@@ -372,6 +372,7 @@ static void print_watch_json(const struct watching *watching, const struct watch
 	buf_init(&text, (size_t)1 << 20);
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
+	json_integer(&writer, "before_log", (int64_t)found->before_log);
 	json_integer(&writer, "begun_later", (int64_t)found->begun_later);
 	write_head(&writer, &found->head);
 	json_boolean(&writer, "complete", found->is_complete);
@@ -392,6 +393,7 @@ static void print_watch_json(const struct watching *watching, const struct watch
 	json_integer(&writer, "test_receipts", (int64_t)found->test_receipts);
 	json_integer(&writer, "unusable_receipts", (int64_t)found->unusable_receipts);
 	json_integer(&writer, "waiting", (int64_t)found->waiting);
+	json_integer(&writer, "without_promise", (int64_t)found->without_promise);
 	json_end_object(&writer);
 	print_document(&text);
 }
@@ -415,6 +417,15 @@ static void print_unjudged(const struct watch_result *found)
 		printf("not established: %" PRIu64
 		       " events should be in another log by now, which their receipts name\n",
 		       found->other_log);
+	if (found->without_promise > 0)
+		printf("not established: %" PRIu64
+		       " events have no entry, and their receipts promise none within 24 hours\n",
+		       found->without_promise);
+	if (found->before_log > 0)
+		printf("not established: %" PRIu64
+		       " receipts are of events before the first entry of their chain, which may be older "
+		       "than the log\n",
+		       found->before_log);
 	if (found->begun_later > 0)
 		printf("not established: the log has no events of channel %s before %" PRId64
 		       ", which is right only if they are older than the log; so have %" PRIu64
@@ -425,7 +436,7 @@ static void print_unjudged(const struct watch_result *found)
 static bool is_judged(const struct watch_result *found)
 {
 	return found->unusable_receipts + found->false_receipts + found->overdue + found->other_log +
-	           found->begun_later ==
+	           found->begun_later + found->without_promise + found->before_log ==
 	       0;
 }
 

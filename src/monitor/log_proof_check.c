@@ -255,18 +255,22 @@ static int check_receipt_differs(struct checking *checking)
 struct promise {
 	struct sha256 tag;
 	int64_t sequence;
+	int64_t first; /* of the chain's events in the log; INT64_MAX: it has none */
 };
 
 /* Returns 1 at an entry that covers the event. */
 static int find_cover(void *context, uint64_t index, const struct tlog_entry *entry,
                       struct slice text, struct error *error)
 {
-	const struct promise *promise = context;
+	struct promise *promise = context;
 	(void)text;
 	(void)index;
 	(void)error;
-	return sha256_equal(&entry->tag, &promise->tag) && entry->first_sequence <= promise->sequence &&
-	       entry->last_sequence >= promise->sequence;
+	if (!sha256_equal(&entry->tag, &promise->tag))
+		return OK;
+	if (entry->first_sequence < promise->first)
+		promise->first = entry->first_sequence;
+	return entry->first_sequence <= promise->sequence && entry->last_sequence >= promise->sequence;
 }
 
 static int search_log(struct checking *checking, const struct checkpoint *checkpoint,
@@ -312,6 +316,7 @@ static int check_promise_broken(struct checking *checking)
 	if (result)
 		return result;
 	promise.sequence = receipt.sequence;
+	promise.first = INT64_MAX;
 	if (receipt.seal_by_us == TIME_NONE || receipt.seal_by_us >= checking->proof->observed_us)
 		return refuse(checking, "the receipt promised nothing until that time");
 	if (checking->source)
@@ -327,6 +332,10 @@ static int check_promise_broken(struct checking *checking)
 		lacks(checking,
 		      "that no entry covers the event: the entries of the log would show it (--url "
 		      "or --dir)");
+	if (promise.first != INT64_MAX && promise.first > promise.sequence)
+		lacks(checking,
+		      "that the event is not older than the log, whose entries of the chain begin "
+		      "after it");
 	if (!log_head_is_witnessed_after(&head, checking->trust->policy,
 	                                 receipt.seal_by_us + WATCH_GRACE_US))
 		lacks(checking, "that the checkpoint is later than the promise: cosignatures after it by a "

@@ -432,7 +432,7 @@ static int find_receipt(void *context, struct slice text, struct error *error)
 		return OK;
 	if (result || receipt.event.chain != MODE_LIVE ||
 	    strcmp(receipt.event.channel_id, search->channel_id) != 0 ||
-	    kept.sequence != search->wanted->sequence ||
+	    kept.sequence != search->wanted->sequence || kept.is_signed != search->wanted->is_signed ||
 	    kept.seal_by_us != search->wanted->seal_by_us ||
 	    !sha256_equal(&kept.chain_hash, &search->wanted->chain_hash))
 		return result;
@@ -465,14 +465,19 @@ static int prove_difference(struct watch *watch, const struct wrong_entry *wrong
 	int result = describe_receipt(watch, chain, &wrong->receipt, &proof, error);
 	if (result)
 		return result;
-	bool is_proved = prove_entry(watch, wrong->index, slice_make(wrong->text, wrong->text_size),
-	                             &proof.entries[0]);
-	if (is_proved)
+	bool is_shown = prove_entry(watch, wrong->index, slice_make(wrong->text, wrong->text_size),
+	                            &proof.entries[0]);
+	/* Anybody can write a receipt that is not signed. */
+	bool binds = wrong->receipt.is_signed && !wrong->receipt.is_of_other_log;
+	if (is_shown)
 		add_proof(watch, &proof);
-	add_finding(watch, log_proof_kind_text(PROOF_RECEIPT_DIFFERS), is_proved,
+	add_finding(watch, log_proof_kind_text(PROOF_RECEIPT_DIFFERS), is_shown && binds,
 	            "channel %s: entry %" PRIu64 " of the log has another chain hash of event %" PRId64
-	            " than its receipt: the service has two histories",
-	            chain->channel_id, wrong->index, wrong->receipt.sequence);
+	            " than your receipt, %s",
+	            chain->channel_id, wrong->index, wrong->receipt.sequence,
+	            binds ? "whose key is not checked here: the service has two histories"
+	                  : "which is not signed for this log: if it is genuine, the service has two "
+	                    "histories");
 	return OK;
 }
 
@@ -507,7 +512,9 @@ static int judge_uncovered(struct watch *watch, const struct owned_chain *chain,
 	struct watch_result *result = watch->result;
 	if (receipt->seal_by_us == TIME_NONE ||
 	    receipt->seal_by_us + WATCH_GRACE_US >= watch->begun_us) {
-		result->waiting++;
+		bool is_promised = receipt->seal_by_us != TIME_NONE && !receipt->is_far;
+		result->waiting += is_promised;
+		result->without_promise += !is_promised;
 		return OK;
 	}
 	if (receipt->is_of_other_log) {
@@ -520,19 +527,21 @@ static int judge_uncovered(struct watch *watch, const struct owned_chain *chain,
 	return prove_promise(watch, chain, receipt, is_witnessed, error);
 }
 
-/* Notes that the log has no first events of a chain, unless an earlier run did. */
-static void note_begin(struct watch *watch, const struct owned_chain *chain,
+/* Notes that the log has no first events of a chain, unless an earlier run did. Returns whether it
+ * noted it. */
+static bool note_begin(struct watch *watch, const struct owned_chain *chain,
                        const struct chain_span *span)
 {
 	struct watch_result *result = watch->result;
 	const struct watched_chain *known = watch_state_find(&watch->before, &chain->tag);
 	if (span->entries == 0 || span->first <= 1 ||
 	    (known && known->span.entries > 0 && known->span.first == span->first))
-		return;
+		return false;
 	if (result->begun_later++ == 0) {
 		memcpy(result->begun_channel, chain->channel_id, sizeof result->begun_channel);
 		result->begun_sequence = span->first;
 	}
+	return true;
 }
 
 static int check_receipts(struct watch *watch, struct error *error)
@@ -542,16 +551,19 @@ static int check_receipts(struct watch *watch, struct error *error)
 		const struct owned_chain *chain = &watch->owned->chains[i];
 		const struct chain_span *span = &watch->after.chains[i].span;
 		result->own_entries += span->entries;
-		note_begin(watch, chain, span);
+		bool is_new = note_begin(watch, chain, span);
+		result->receipts += chain->receipt_count;
 		for (size_t n = 0; n < chain->receipt_count; n++) {
 			const struct owned_receipt *receipt = &chain->receipts[n];
-			bool is_covered = span->entries > 0 && receipt->sequence >= span->first &&
-			                  receipt->sequence <= span->last;
-			int failed = is_covered ? OK : judge_uncovered(watch, chain, receipt, error);
+			int failed = OK;
+			if (span->entries == 0 || receipt->sequence > span->last)
+				failed = judge_uncovered(watch, chain, receipt, error);
+			else if (receipt->sequence >= span->first)
+				result->covered++;
+			else
+				result->before_log += is_new || receipt->seal_by_us != TIME_NONE;
 			if (failed)
 				return failed;
-			result->receipts++;
-			result->covered += is_covered;
 		}
 		watch->after.chains[i].compared = watch_receipts_digest(chain, span->last);
 	}

@@ -55,6 +55,11 @@ struct watch_result {
 	/* Broken promises, of which no quorum of witnesses shows that the checkpoint is later; and
 	 * events that are overdue in another log. */
 	uint64_t overdue, other_log;
+	/* Not covered, and nothing is promised, or only for a time that is too far (PROMISE_MAX_US). */
+	uint64_t without_promise;
+	/* Of events before the first entry of their chain, which may be older than the log. Those that
+	 * promise nothing are counted once, with begun_later. */
+	uint64_t before_log;
 	/* Chains that this run found without their first events, and what of the first one. */
 	uint64_t begun_later;
 	char begun_channel[TLOG_CHAIN_NAME_MAX + 1];

@@ -75,10 +75,14 @@ int owned_read_receipt(struct arena *arena, struct slice text, struct receipt *r
 	if (result)
 		return result;
 	*ret = items[0];
+	int64_t seal_by_us = *ret_is_valid ? ret->signature->seal_by_us : TIME_NONE;
 	*ret_kept = (struct owned_receipt){
 		.sequence = ret->event.sequence,
 		.chain_hash = ret->chain_hash,
-		.seal_by_us = *ret_is_valid ? ret->signature->seal_by_us : TIME_NONE,
+		.seal_by_us = seal_by_us,
+		.is_signed = *ret_is_valid,
+		.is_far =
+			seal_by_us != TIME_NONE && seal_by_us - ret->event.received_at_us > PROMISE_MAX_US,
 	};
 	return OK;
 }
@@ -142,6 +146,8 @@ static int compare_receipts(const void *a, const void *b)
 	int order = memcmp(x->chain_hash.bytes, y->chain_hash.bytes, SHA256_SIZE);
 	if (order != 0)
 		return order;
+	if (x->is_signed != y->is_signed)
+		return x->is_signed ? -1 : 1;
 	if (x->is_of_other_log != y->is_of_other_log)
 		return x->is_of_other_log ? 1 : -1;
 	/* The earliest promise first, and no promise last: TIME_NONE is the lowest number. */

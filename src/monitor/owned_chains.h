@@ -7,12 +7,15 @@
 
 #define OWNED_CHAINS_MAX 1000
 #define OWNED_RECEIPTS_MAX ((size_t)1 << 20)
+#define PROMISE_MAX_US (24 * 3600 * US_PER_SECOND) /* a promise of a later time is none */
 
 struct owned_receipt {
 	int64_t sequence;
 	struct sha256 chain_hash;
 	int64_t seal_by_us;   /* promised, and signed; TIME_NONE: the receipt promises nothing */
-	bool is_of_other_log; /* that was promised for another log than owned_chains.origin */
+	bool is_signed;       /* by the key that it states */
+	bool is_far;          /* that was promised for later than PROMISE_MAX_US after its event */
+	bool is_of_other_log; /* it is signed for another log than owned_chains.origin */
 };
 
 struct owned_chain {
@@ -47,8 +50,8 @@ int owned_add_receipt(struct owned_chains *owned, struct slice text, struct erro
 int owned_read_receipt(struct arena *arena, struct slice text, struct receipt *ret,
                        struct owned_receipt *ret_kept, bool *ret_is_valid, struct error *error)
 	MUST_CHECK;
-/* Sorts the receipts of each chain by sequence and removes repeated ones; call it after the last
- * one was added. */
+/* Sorts the receipts of each chain by sequence and removes repeated ones, of which the one that
+ * binds the service most remains; call it after the last one was added. */
 void owned_sort_receipts(struct owned_chains *owned);
 void owned_clear_receipts(struct owned_chains *owned);
 

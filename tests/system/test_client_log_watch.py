@@ -8,12 +8,13 @@ import subprocess
 
 import pytest
 
+import receipts
 import tlog
 from client import Client, Service, eventually
 from scripted import CLIENT  # noqa: F401 (puts the client's folder on the path)
 from static_log import ORIGIN, StaticLog, digest
 from test_client_typescript import program  # noqa: F401 (a fixture)
-from watcher import CHANNEL, TAG, Watcher, receipt
+from watcher import CHANNEL, RECEIPT_KEY, TAG, Watcher, before, receipt
 
 import constancia
 
@@ -34,7 +35,8 @@ class Python:
         return {**{name: getattr(found, name) for name in (
             "finding_count", "not_checked", "not_given", "state", "origin", "size", "signed", "quorum",
             "missing_witnesses", "witnessed_at", "complete", "first", "new_entries", "own_entries", "receipts",
-            "covered", "waiting", "overdue", "other_log", "begun_later", "test_receipts", "false_receipts", "verdict")},
+            "covered", "waiting", "overdue", "other_log", "without_promise", "before_log", "begun_later",
+            "test_receipts", "false_receipts", "verdict")},
             "notes": list(found.notes), "findings": [{"kind": one.kind, "what": one.what} for one in found.findings]}
 
 
@@ -100,8 +102,8 @@ class Owner(Watcher):
         stated = self.watch(*words, code={"fine": 0, "wrong": 1, "not_established": 2}[verdict])
         assert found["verdict"] == verdict, found
         assert found["findings"] == [{"kind": one["kind"], "what": one["what"]} for one in stated["findings"]]
-        for name in ("begun_later", "complete", "covered", "false_receipts", "finding_count", "first", "new_entries",
-                     "other_log", "overdue", "own_entries", "receipts", "test_receipts", "waiting"):
+        for name in ("before_log", "begun_later", "complete", "covered", "false_receipts", "finding_count", "first", "new_entries",
+                     "other_log", "overdue", "own_entries", "receipts", "test_receipts", "waiting", "without_promise"):
             assert found[name] == stated[name], name
         assert found["size"] == stated["checkpoint"]["size"] and found["signed"] is stated["checkpoint"]["signed"]
         if verdict == "wrong":
@@ -225,7 +227,7 @@ def test_another_chain_hash(owner):
 
 
 def test_a_promise_that_was_broken(owner):
-    owner.keep(receipt(5, seal_by=PAST), receipt(6, seal_by=FUTURE), receipt(7))
+    owner.keep(receipt(5, seal_by=PAST), receipt(6, seal_by=FUTURE), receipt(7, seal_by=FUTURE))
     found = owner.both("wrong")
     assert found["overdue"] == 1 and any("no quorum" in one for one in found["not_checked"])
     witness = tlog.Key("witness.example/one", tlog.COSIGNATURE)
@@ -245,6 +247,54 @@ def test_more_findings_than_are_listed(owner):
     owner.log.write()
     found = owner.ask()
     assert found["verdict"] == "wrong" and found["finding_count"] == 120 and len(found["findings"]) == 100
+
+
+def test_a_receipt_that_is_not_signed(owner):
+    """It is a finding; only one that is signed for this log binds the service."""
+    for kept, what in ((receipt(4, digest("other")), "not signed for this log"),
+                       (receipts.sign(receipt(4, digest("other")), RECEIPT_KEY, "log.example/x"), "not signed for this"),
+                       (receipts.sign(receipt(4, digest("other")), RECEIPT_KEY), "whose key is not checked here")):
+        owner.keep(kept)
+        (found,) = owner.both("wrong")["findings"]
+        assert found["kind"] == "receipt_differs" and what in found["what"]
+
+
+# ---- what cannot be checked is never fine ----
+
+def test_receipts_that_promise_nothing(owner):
+    far = "2096-01-03T03:04:05.000001Z"
+    owner.keep(receipt(5), receipts.sign(receipt(6), RECEIPT_KEY, ORIGIN),
+               receipt(7, seal_by=far, received_at="2096-01-02T03:04:05.000000Z"))
+    found = owner.both("not_established")
+    assert (found["without_promise"], found["waiting"], found["covered"]) == (3, 0, 4)
+    assert found["not_checked"] == ["receipts: 3 events have no entry, and their receipts promise none within 24 hours"]
+    owner.keep(receipt(7, seal_by=before(far, microseconds=1), received_at="2096-01-02T03:04:05.000000Z"))
+    found = owner.both("not_established")
+    assert (found["without_promise"], found["waiting"]) == (2, 1)
+    owner.log.add(TAG, 5, 6)
+    owner.log.write()
+    assert owner.both()["covered"] == 6
+
+
+def test_the_receipt_that_binds_most(owner):
+    """Of several with one chain hash: for this log before another one, and then the earliest promise."""
+    owner.keep(receipt(5), receipts.sign(receipt(5), RECEIPT_KEY, "log.example/x", PAST))
+    assert owner.both("not_established")["other_log"] == 1
+    owner.keep(receipts.sign(receipt(5), RECEIPT_KEY, ORIGIN))
+    assert owner.both("not_established")["without_promise"] == 1
+    owner.keep(receipts.sign(receipt(5), RECEIPT_KEY, ORIGIN, PAST.replace("03:14", "03:24")))
+    assert owner.kinds() == ["promise_broken"]
+
+
+def test_a_chain_that_is_older_than_the_log(owner):
+    owner.log.add(tlog.tag_of(OTHER), 5, 7)
+    owner.log.write()
+    owner.keep(receipt(2, channel_id=OTHER), receipt(3, seal_by=PAST, channel_id=OTHER))
+    found = owner.both("not_established")
+    assert (found["before_log"], found["begun_later"], found["finding_count"]) == (2, 1, 0)
+    found = owner.both("not_established")
+    assert (found["before_log"], found["begun_later"]) == (1, 0)
+    assert "1 are of events before the first entry" in found["not_checked"][0]
 
 
 def test_a_state_of_the_first_version(owner):
@@ -267,8 +317,6 @@ def test_caches_are_asked_for_the_latest_checkpoint(owner):
     owner.both()
     assert owner.log.no_cache == ["/checkpoint"] * 2, "by the client and by the program, and no tile"
 
-
-# ---- what cannot be checked is never fine ----
 
 def test_receipts_that_say_nothing(owner):
     altered = receipt(5, seal_by=PAST)
@@ -309,6 +357,7 @@ def test_a_chain_that_begins_later(owner):
     owner.log.add(tlog.tag_of(OTHER), 3, 4)
     owner.log.write()
     owner.keep(receipt(4, digest(f"{tlog.tag_of(OTHER)} 4"), channel_id=OTHER))
+    owner.keep(receipt(5, seal_by=FUTURE, channel_id=OTHER))
     assert owner.both("not_established")["begun_later"] == 1
     assert owner.both()["begun_later"] == 0, "it is said once"
 

@@ -11,11 +11,11 @@ import receipts
 import tlog
 from client import run
 from static_log import ORIGIN, StaticLog, digest
-from watcher import CHANNEL, RECEIPT_KEY, TAG, Watcher, receipt
+from watcher import CHANNEL, RECEIPT_KEY, TAG, Watcher, before, receipt
 
 pytestmark = pytest.mark.sqlite
 
-PAST = "2026-01-02T03:14:05.000000Z"
+PAST, FUTURE = "2026-01-02T03:14:05.000000Z", "2096-01-02T03:14:05.000000Z"
 LATEST = 1_767_323_705  # a minute after it, in seconds since 1970
 
 
@@ -48,7 +48,7 @@ def test_a_log_that_grows(owner, more):
     owner.log.fill(more)
     owner.log.add(TAG, 5, 9)
     owner.log.write()
-    owner.keep(receipt(5), receipt(9), receipt(10))
+    owner.keep(receipt(5), receipt(9), receipt(10, seal_by=FUTURE))
     del owner.log.requests[:]
     found = owner.watch()
     assert (found["first"], found["new_entries"], found["own_entries"]) == (False, more + 1, 3)
@@ -137,6 +137,49 @@ def test_a_last_line_that_a_program_is_writing(owner):
     assert owner.convict("receipt_differs")[0]["unusable_receipts"] == 0
 
 
+def test_receipts_that_promise_nothing(owner):
+    """Neither is fine, until the event has an entry: without a receipt that binds the service it can be left out."""
+    far = "2096-01-03T03:04:05.000001Z"
+    owner.keep(receipt(5), receipts.sign(receipt(6), RECEIPT_KEY, ORIGIN),
+               receipt(7, seal_by=far, received_at="2096-01-02T03:04:05.000000Z"))
+    found = owner.watch(code=2)
+    assert (found["without_promise"], found["waiting"], found["covered"]) == (3, 0, 4)
+    text = run("log", "watch", "--once", f"--url={owner.log.url}", f"--key={owner.log.vkey}", f"--state={owner.state}",
+               f"--receipts={owner.receipts}")
+    assert text.returncode == 2 and "3 events have no entry, and their receipts promise none" in text.stdout
+    owner.keep(receipt(7, seal_by=before(far, microseconds=1), received_at="2096-01-02T03:04:05.000000Z"))
+    found = owner.watch(code=2)
+    assert (found["without_promise"], found["waiting"]) == (2, 1)
+    owner.log.add(TAG, 5, 6)
+    owner.log.write()
+    assert owner.watch()["covered"] == 6
+
+
+def test_a_chain_that_is_older_than_the_log(owner, log):
+    """After an upgrade: repeated registrations of events that were sealed before have receipts of the new log."""
+    witness = tlog.Key("witness.example/one", tlog.COSIGNATURE)
+    log.add(tlog.tag_of("ch_older"), 5, 7)
+    log.write(cosigners=[witness], time=int(time.time()))
+    owner.words += [f"--witness={witness.vkey}"]
+    owner.keep(receipt(2, channel_id="ch_older"), receipt(3, seal_by=PAST, channel_id="ch_older"))
+    found = owner.watch(code=2)
+    assert (found["finding_count"], found["before_log"], found["begun_later"]) == (0, 2, 1)
+    assert (found["overdue"], found["without_promise"], found["covered"]) == (0, 0, 4)
+    found = owner.watch(code=2)
+    assert (found["before_log"], found["begun_later"]) == (1, 0), "those that promise nothing are named once"
+    text = run("log", "watch", "--once", f"--url={log.url}", f"--key={log.vkey}", f"--state={owner.state}",
+               f"--receipts={owner.receipts}", *owner.words)
+    assert text.returncode == 2 and "1 receipts are of events before the first entry" in text.stdout
+    document = {"entries": [], "kind": "promise_broken", "notes": [(log.directory / "checkpoint").read_text()],
+                "observed_at": "2026-01-03T00:00:00.000000Z", "path": [], "v": "constancia-log-proof/1",
+                "receipt": json.dumps(receipt(3, seal_by=PAST, channel_id="ch_older"))}
+    words = [f"--url={log.url}", f"--witness={witness.vkey}", f"--receipt-key={receipts.text_of(RECEIPT_KEY)}"]
+    done = owner.check(*words, proof=document)
+    assert done.returncode == 2 and "older than the log" in json.loads(done.stdout)["not_shown"], done.stderr
+    later = receipt(8, seal_by=PAST, channel_id="ch_older")
+    assert owner.check(*words, proof={**document, "receipt": json.dumps(later)}).returncode == 0
+
+
 def test_a_second_channel(owner):
     """A channel is watched from its first receipt on, and without receipts if it is named."""
     owner.log.add(tlog.tag_of("ch_another"), 1, 2)
@@ -210,7 +253,7 @@ def test_a_chain_without_its_first_events(owner, log):
     assert text.returncode == 2 and "no events of channel ch_older before 5" in text.stdout
     assert owner.watch(code=2)["begun_later"] == 1
     assert owner.watch()["begun_later"] == 0
-    owner.keep({**receipt(8, channel_id="ch_older")})
+    owner.keep(receipt(8, seal_by=FUTURE, channel_id="ch_older"))
     assert owner.watch()["waiting"] == 1
     log.add(tag, 8, 8, receipt(8)["chain_hash"])
     log.write()
@@ -465,6 +508,7 @@ def test_a_chain_hash_that_differs_from_the_receipt(owner):
     owner.keep(receipt(8), receipt(7, digest("in the middle")))
     found, proof = owner.convict("receipt_differs")
     assert json.loads(proof["receipt"]) == receipt(8) and found["complete"]
+    assert not found["findings"][0]["proved"] and "is not signed for this log" in found["findings"][0]["what"]
     done = owner.check()
     assert done.returncode == 2, "the receipt is not signed"
     assert "two histories" in json.loads(done.stdout)["what"] and "receipt" in json.loads(done.stdout)["not_shown"]
@@ -478,6 +522,11 @@ def test_a_chain_hash_that_differs_from_the_receipt(owner):
     other = receipts.sign(receipt(8), RECEIPT_KEY, "log.example/another", PAST)
     assert owner.check(key, proof={**proof, "receipt": json.dumps(other)}).returncode == 1
     assert owner.check(proof={**proof, "receipt": None}).returncode == 1
+    for kept, is_proved in ((other, False), (receipts.sign(receipt(8), RECEIPT_KEY, ORIGIN), True)):
+        owner.keep(kept)
+        (found,) = owner.watch(code=1)["findings"]
+        assert found["proved"] is is_proved
+        assert ("your receipt, whose key is not checked here" in found["what"]) is is_proved
 
 
 def test_a_promise_that_is_broken(owner):

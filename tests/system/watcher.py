@@ -1,5 +1,6 @@
 """An owner who watches the log of a service, or one that a test writes (static_log.py)."""
 
+import datetime
 import json
 
 from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -14,10 +15,17 @@ TAG = tlog.tag_of(CHANNEL)
 RECEIPT_KEY = ed25519.Ed25519PrivateKey.from_private_bytes(b"\2" * 32)
 
 
-def receipt(sequence, chain_hash=None, seal_by=None, channel_id=CHANNEL, mode="live"):
-    """The answer to a registration; signed if it promises a time."""
+def before(time, **passed):
+    """A time, earlier."""
+    found = datetime.datetime.fromisoformat(time.replace("Z", "+00:00")) - datetime.timedelta(**passed)
+    return found.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def receipt(sequence, chain_hash=None, seal_by=None, channel_id=CHANNEL, mode="live", received_at=None):
+    """The answer to a registration; signed if it promises a time, ten minutes after it was received."""
+    received_at = received_at or (before(seal_by, minutes=10) if seal_by else "2026-01-02T03:04:05.000000Z")
     event = {"event_id": f"evt_{sequence}", "channel_id": channel_id, "client_ref": f"ref-{sequence}",
-             "sequence": sequence, "received_at": "2026-01-02T03:04:05.000000Z", "occurred_at": None,
+             "sequence": sequence, "received_at": received_at, "occurred_at": None,
              "hash": digest(str(sequence)), "hash_alg": "sha-256", "modality": "content", "config_version": 1,
              "mode": mode, "chain_hash": chain_hash or digest(f"{TAG} {sequence}"), "status": "registered"}
     return receipts.sign(event, RECEIPT_KEY, ORIGIN, seal_by) if seal_by else event

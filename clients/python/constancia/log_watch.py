@@ -73,6 +73,8 @@ class LogWatch:
     waiting: int  # not covered, and nothing that was promised is overdue
     overdue: int  # broken promises, of which no quorum of witnesses shows that the checkpoint is later
     other_log: int  # not covered, and promised in another log
+    without_promise: int  # not covered, and promised for no time within 24 hours
+    before_log: int  # of events before the first entry of their chain; those that promise nothing: with begun_later
     begun_later: int  # chains whose first entry is not that of their first event, which no earlier call had found
     test_receipts: int  # ignored: the log has live chains only
     false_receipts: int  # with a signature that does not verify: they promise nothing
@@ -199,7 +201,7 @@ class Watch:
         self._finding_count = 0
         self._not_checked: List[str] = [] if notes.HAS_ED25519 else [SIGNATURES]
         self._new_entries = self._receipts = self._covered = self._waiting = 0
-        self._overdue = self._other_log = self._begun_later = 0
+        self._overdue = self._other_log = self._begun_later = self._without_promise = self._before_log = 0
         self._times: List[int] = []  # of cosignatures of given witnesses
         self._is_complete = False
 
@@ -244,8 +246,8 @@ class Watch:
             [key.name for key, one in zip(self._witnesses, times) if one is None],
             None if latest is None else text_of(latest), self._is_complete, self._old is None,
             self._new_entries, sum(one.entries for one in self._spans.values()), self._receipts, self._covered,
-            self._waiting, self._overdue, self._other_log, self._begun_later, self.promises.test, self.promises.false,
-            (*([self._state["note"]] if self._state else []), text))
+            self._waiting, self._overdue, self._other_log, self._without_promise, self._before_log, self._begun_later,
+            self.promises.test, self.promises.false, (*([self._state["note"]] if self._state else []), text))
 
     def _is_signed(self, note: Note) -> bool:
         found = notes.check_log(note, self._key)
@@ -333,29 +335,33 @@ class Watch:
                 raise LogNotValid("the tiles of the log do not lead to the root of its checkpoint before")
             self._spans = {tag: Span(known["first_sequence"], known["last_sequence"], known["entries"])
                            for tag, known in self._known.items() if tag in self._channels}
-        wrong: List[Tuple[Entry, str]] = []
+        wrong: List[Tuple[Entry, str, bool]] = []
         for entry in tree.entries(begin, note.root):
             self._new_entries += entry.index >= seen
             channel_id = self._channels.get(entry.tag)
             if channel_id is None:
                 continue
             found = self._spans[entry.tag].add(entry)
-            others = [one for one in self.promises.hashes_of(channel_id, entry.last) if one != entry.chain_hash]
-            for kind in ([found] if found else []) + ["receipt_differs" for _ in others]:
+            receipts = self.promises.hashes_of(channel_id, entry.last, note.origin)
+            others = [("receipt_differs", binds) for one, binds in receipts if one != entry.chain_hash]
+            for kind, binds in ([(found, False)] if found else []) + others:
                 if len(wrong) < FINDINGS_MAX:
-                    wrong.append((entry, kind))
+                    wrong.append((entry, kind, binds))
                 else:
                     self._finding_count += 1
         # Nothing of an entry is wrong before its tree was shown to be that of the checkpoint.
         earlier: Optional[Dict[int, Entry]] = None
         try:
-            earlier = self._search(tree, note, [one for one, kind in wrong if kind == "overlap"])
+            earlier = self._search(tree, note, [one for one, kind, _ in wrong if kind == "overlap"])
         except CallEnded:
             raise
         except (Invalid, ConstanciaError):
             pass  # a log that does not serve its entries again hides nothing
-        for entry, kind in wrong:
-            self._find_entry(entry, kind, earlier)
+        for entry, kind, binds in wrong:
+            if kind == "receipt_differs":
+                self._find_difference(entry, binds)
+            else:
+                self._find_entry(entry, kind, earlier)
 
     @staticmethod
     def _search(tree: Tree, note: Note, later: List[Entry]) -> Dict[int, Entry]:
@@ -369,13 +375,18 @@ class Watch:
                         found.setdefault(one.index, entry)
         return found
 
+    def _find_difference(self, entry: Entry, binds: bool) -> None:
+        """Anybody can write a receipt that is not signed."""
+        self._find("receipt_differs",
+                   f"channel {self._channels[entry.tag]}: entry {entry.index} of the log has another chain hash of "
+                   f"event {entry.last} than your receipt, "
+                   + ("whose key is not checked here: the service has two histories" if binds else
+                      "which is not signed for this log: if it is genuine, the service has two histories"))
+
     def _find_entry(self, entry: Entry, kind: str, overlapped: Optional[Dict[int, Entry]]) -> None:
         earlier = overlapped.get(entry.index) if overlapped else None
         where = f"channel {self._channels[entry.tag]}: "
-        if kind == "receipt_differs":
-            self._find(kind, f"{where}entry {entry.index} of the log has another chain hash of event {entry.last} "
-                       "than its receipt: the service has two histories")
-        elif kind == "overlap" and earlier:
+        if kind == "overlap" and earlier:
             self._find(kind, f"{where}entries {earlier.index} and {entry.index} of the log have events in common: "
                        f"{earlier.first} to {earlier.last} and {entry.first} to {entry.last}")
         elif kind == "overlap" and overlapped is None:
@@ -405,18 +416,23 @@ class Watch:
         for tag, channel_id in self._channels.items():
             span, known = self._spans[tag], self._known.get(tag)
             is_known = known and known["entries"] and known["first_sequence"] == span.first
-            if span.entries and span.first > 1 and not is_known:
-                self._begun_later += 1
-            for promise in self.promises.of(channel_id):
+            is_new = bool(span.entries) and span.first > 1 and not is_known
+            self._begun_later += is_new
+            for promise in self.promises.of(channel_id, note.origin):
                 self._receipts += 1
-                if span.entries and span.first <= promise.sequence <= span.last:
+                if not span.entries or promise.sequence > span.last:
+                    self._judge_uncovered(promise, note)
+                elif promise.sequence >= span.first:
                     self._covered += 1
                 else:
-                    self._judge_uncovered(promise, note)
+                    self._before_log += is_new or promise.seal_by is not None
         for count, what in (
                 (self._overdue, "broken promises, of which no quorum of witnesses shows that the checkpoint is later: "
                  "an old copy of the log looks the same"),
                 (self._other_log, "events should be in another log by now, which their receipts name"),
+                (self._without_promise, "events have no entry, and their receipts promise none within 24 hours"),
+                (self._before_log, "are of events before the first entry of their chain, which may be older than the "
+                 "log"),
                 (self._begun_later, "channels have no entry of their first events, which is right only if they are "
                  "older than the log")):
             if count:
@@ -426,7 +442,9 @@ class Watch:
         """Judges a receipt of an event that no entry covers. Only witnesses show others that the checkpoint is later
         than the promise: an old copy of the log looks the same."""
         if promise.seal_by is None or promise.seal_by + GRACE >= self._begun:
-            self._waiting += 1
+            is_promised = promise.seal_by is not None and not promise.is_far
+            self._waiting += is_promised
+            self._without_promise += not is_promised
         elif promise.origin != note.origin:
             self._other_log += 1
         else:

@@ -13,6 +13,8 @@ const RECEIPTS_MAX = 1 << 20;
 const CHANNELS_MAX = 1000;
 const CHANNEL_ID_MAX = 39;
 const HASH_SIZE = 32;
+/** Microseconds. A promise of a later time after the event is none. */
+const PROMISE_MAX = 24 * 3600 * 1_000_000;
 const PREFIX = "constancia-receipt/1\n";
 
 export interface Promised {
@@ -20,8 +22,12 @@ export interface Promised {
   chainHash: string;
   /** Microseconds; undefined: it promises nothing. */
   sealBy?: number;
-  /** Of the log that it names. */
+  /** Signed by the key that it states. */
+  isSigned: boolean;
+  /** Of the log that it names, if it is signed. */
   origin?: string;
+  /** It promises only a time beyond PROMISE_MAX. */
+  isFar: boolean;
 }
 
 const isCount = (value: unknown, first: number) => Number.isSafeInteger(value) && (value as number) >= first;
@@ -64,8 +70,8 @@ export const isChannel = (id: unknown) =>
 /** What names the live chain of a channel in the log. */
 const tagOf = (id: string) => createHash("sha256").update(`constancia-tag/1\n${id}\nlive`).digest("hex");
 
-/** All receipts of the chains that are watched, one for each event and chain hash: of the given channels and of
- * those of receipts. */
+/** All receipts of the chains that are watched, one for each event and chain hash, which binds the service most: of
+ * the given channels and of those of receipts. */
 export class Promises {
   /** Ids by tag. */
   readonly channels = new Map<string, string>();
@@ -74,6 +80,7 @@ export class Promises {
   readonly counts = { test: 0, false: 0, malformed: 0 };
   firstMalformed = "";
   #kept = 0;
+  #origin = "";
 
   constructor(channels: Iterable<string>) {
     for (const id of channels) this.#watch(id);
@@ -91,7 +98,9 @@ export class Promises {
     return chain;
   }
 
-  async read(given: GivenReceipts, signal?: AbortSignal): Promise<void> {
+  /** Reads what was given; `origin` is that of the log that is watched. */
+  async read(given: GivenReceipts, origin: string, signal?: AbortSignal): Promise<void> {
+    this.#origin = origin;
     for await (const { value, where, isTooLong } of eachReceipt(given)) {
       signal?.throwIfAborted();
       this.#add(Object(value) as Document, isTooLong ? `${where}: it is too long` : where);
@@ -114,14 +123,29 @@ export class Promises {
     }
   }
 
-  #promiseOf(event: Document): Pick<Promised, "sealBy" | "origin"> {
+  #promiseOf(event: Document): Omit<Promised, "sequence" | "chainHash"> {
     const receipt = event.receipt ?? undefined;
-    if (receipt === undefined) return {};
+    if (receipt === undefined) return { isSigned: false, isFar: false };
     if (!hasSignature(event, Object(receipt))) {
       this.counts.false++;
-      return {};
+      return { isSigned: false, isFar: false };
     }
-    return receipt.seal_by === null ? {} : { sealBy: micros(receipt.seal_by), origin: receipt.origin };
+    const signed = { isSigned: true, isFar: false, origin: receipt.origin };
+    if (receipt.seal_by === null) return signed;
+    const sealBy = micros(receipt.seal_by);
+    return { ...signed, sealBy, isFar: sealBy - micros(event.received_at) > PROMISE_MAX };
+  }
+
+  /** Whether it is signed for the log that is watched. */
+  binds({ isSigned, origin }: Promised): boolean {
+    return isSigned && origin === this.#origin;
+  }
+
+  /** Whether it binds the service more than another one of the same chain hash. */
+  #isBefore(one: Promised, other: Promised): boolean {
+    if (one.isSigned !== other.isSigned) return one.isSigned;
+    if (this.binds(one) !== this.binds(other)) return this.binds(one);
+    return (one.sealBy ?? Infinity) < (other.sealBy ?? Infinity); // the earliest promise
   }
 
   #keep(chain: Map<number, Promised[]>, promise: Promised): void {
@@ -130,8 +154,8 @@ export class Promises {
     if (!same) {
       if (++this.#kept > RECEIPTS_MAX) throw new RangeError(`there are more than ${RECEIPTS_MAX} receipts`);
       chain.set(promise.sequence, [...others, promise]);
-    } else if (promise.sealBy !== undefined && (same.sealBy ?? Infinity) > promise.sealBy) {
-      Object.assign(same, promise); // the earliest promise
+    } else if (this.#isBefore(promise, same)) {
+      others[others.indexOf(same)] = promise;
     }
   }
 

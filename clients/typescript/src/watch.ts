@@ -83,6 +83,10 @@ export interface LogWatch {
   overdue: number;
   /** Not covered, and promised in another log. */
   otherLog: number;
+  /** Not covered, and promised for no time within 24 hours. */
+  withoutPromise: number;
+  /** Of events before the first entry of their chain. Those that promise nothing are counted with `begunLater`. */
+  beforeLog: number;
   /** Chains whose first entry is not that of their first event, which no earlier call had found. */
   begunLater: number;
   /** Ignored: the log has live chains only. */
@@ -175,6 +179,8 @@ class Span {
 interface WrongEntry {
   entry: Entry;
   kind: "gap" | "overlap" | "receipt_differs";
+  /** The receipt is signed for this log: anybody can write one that is not. */
+  binds?: boolean;
 }
 
 /** One check: what was found so far. */
@@ -194,7 +200,8 @@ class Watch {
   readonly #findings: LogFinding[] = [];
   #findingCount = 0;
   readonly #notChecked: string[] = [];
-  readonly #counts = { newEntries: 0, receipts: 0, covered: 0, waiting: 0, overdue: 0, otherLog: 0, begunLater: 0 };
+  readonly #counts = { newEntries: 0, receipts: 0, covered: 0, waiting: 0, overdue: 0, otherLog: 0, withoutPromise: 0,
+                       beforeLog: 0, begunLater: 0 };
   /** Of cosignatures of given witnesses, in microseconds. */
   #times: number[] = [];
   #isComplete = false;
@@ -305,7 +312,7 @@ class Watch {
   }
 
   async #compare(note: Note): Promise<void> {
-    await this.#takeReceipts(); // after the checkpoint, so that it covers few events without a receipt
+    await this.#takeReceipts(note); // after the checkpoint, so that it covers few events without a receipt
     const tree = new Tree(this.#read, note.size);
     await this.#compareTrees(tree, note);
     if (this.#findingCount) return;
@@ -363,8 +370,12 @@ class Watch {
       if (id === undefined) continue;
       const found = this.#spans.get(entry.tag)!.add(entry);
       const others = this.#promises.of(id, entry.last).filter(({ chainHash }) => chainHash !== entry.chainHash);
-      for (const kind of [...found ? [found] : [], ...others.map(() => "receipt_differs" as const)]) {
-        if (wrong.length < FINDINGS_MAX) wrong.push({ entry, kind });
+      const all: WrongEntry[] = [
+        ...found ? [{ entry, kind: found }] : [],
+        ...others.map((one) => ({ entry, kind: "receipt_differs" as const, binds: this.#promises.binds(one) })),
+      ];
+      for (const one of all) {
+        if (wrong.length < FINDINGS_MAX) wrong.push(one);
         else this.#findingCount++;
       }
     }
@@ -375,7 +386,7 @@ class Watch {
     } catch {
       this.#options.signal?.throwIfAborted(); // a log that does not serve its entries again hides nothing
     }
-    for (const { entry, kind } of wrong) this.#findEntry(entry, kind, earlier);
+    for (const one of wrong) this.#findEntry(one, earlier);
   }
 
   /** The first entry that each one of these has events in common with, if there is one before it. */
@@ -391,13 +402,14 @@ class Watch {
     return found;
   }
 
-  #findEntry(entry: Entry, kind: WrongEntry["kind"], overlapped?: Map<number, Entry>): void {
+  #findEntry({ entry, kind, binds }: WrongEntry, overlapped?: Map<number, Entry>): void {
     const { index, first, last } = entry;
     const earlier = overlapped?.get(index);
     const where = `channel ${this.#channels.get(entry.tag)}: `;
     if (kind === "receipt_differs") {
-      this.#find(kind, `${where}entry ${index} of the log has another chain hash of event ${last} than its receipt: `
-                       + "the service has two histories");
+      this.#find(kind, `${where}entry ${index} of the log has another chain hash of event ${last} than your receipt, `
+                       + (binds ? "whose key is not checked here: the service has two histories"
+                                : "which is not signed for this log: if it is genuine, the service has two histories"));
     } else if (kind === "overlap" && earlier) {
       this.#find(kind, `${where}entries ${earlier.index} and ${index} of the log have events in common: `
                        + `${earlier.first} to ${earlier.last} and ${first} to ${last}`);
@@ -412,9 +424,9 @@ class Watch {
 
   // ---- receipts ----
 
-  async #takeReceipts(): Promise<void> {
+  async #takeReceipts(note: Note): Promise<void> {
     const { receipts, signal } = this.#options;
-    if (receipts !== undefined) await this.#promises.read(receipts, signal);
+    if (receipts !== undefined) await this.#promises.read(receipts, note.origin, signal);
     const { counts, firstMalformed } = this.#promises;
     if (counts.malformed) {
       this.#notChecked.push(`receipts: ${counts.malformed} are no answers to registrations (${firstMalformed})`);
@@ -429,17 +441,21 @@ class Watch {
     for (const [tag, id] of this.#channels) {
       const [span, known] = [this.#spans.get(tag)!, this.#known.get(tag)];
       const isKnown = known && known.entries > 0 && known.first_sequence === span.first;
-      if (span.entries && span.first > 1 && !isKnown) counts.begunLater++;
+      const isNew = span.entries > 0 && span.first > 1 && !isKnown;
+      if (isNew) counts.begunLater++;
       for (const promise of this.#promises.all(id)) {
         counts.receipts++;
-        if (span.entries && span.first <= promise.sequence && promise.sequence <= span.last) counts.covered++;
-        else this.#judgeUncovered(id, promise, note);
+        if (!span.entries || promise.sequence > span.last) this.#judgeUncovered(id, promise, note);
+        else if (promise.sequence >= span.first) counts.covered++;
+        else if (isNew || promise.sealBy !== undefined) counts.beforeLog++;
       }
     }
     const texts: [number, string][] = [
       [counts.overdue, "broken promises, of which no quorum of witnesses shows that the checkpoint is later: an old "
                        + "copy of the log looks the same"],
       [counts.otherLog, "events should be in another log by now, which their receipts name"],
+      [counts.withoutPromise, "events have no entry, and their receipts promise none within 24 hours"],
+      [counts.beforeLog, "are of events before the first entry of their chain, which may be older than the log"],
       [counts.begunLater, "channels have no entry of their first events, which is right only if they are older "
                           + "than the log"],
     ];
@@ -448,9 +464,9 @@ class Watch {
 
   /** Judges a receipt of an event that no entry covers. Only witnesses show others that the checkpoint is later than
    * the promise: an old copy of the log looks the same. */
-  #judgeUncovered(id: string, { sequence, sealBy, origin }: Promised, note: Note): void {
+  #judgeUncovered(id: string, { sequence, sealBy, origin, isFar }: Promised, note: Note): void {
     if (sealBy === undefined || sealBy + GRACE >= this.#begun) {
-      this.#counts.waiting++;
+      this.#counts[sealBy === undefined || isFar ? "withoutPromise" : "waiting"]++;
     } else if (origin !== note.origin) {
       this.#counts.otherLog++;
     } else {

@@ -18,6 +18,7 @@ PREFIX = b"constancia-receipt/1\n"
 PATH_MAX = 10
 EPOCH = datetime(1970, 1, 1)
 CHANNELS_MAX = 1000
+PROMISE_MAX = 24 * 3600 * 1_000_000  # a promise of a later time after the event is none
 IS_CHANNEL = short(39)
 FORMS = {"channel_id": IS_CHANNEL, "mode": IS_CHAIN, "sequence": integer(), "chain_hash": is_hash}
 SIGNED = {"received_at": is_time, "hash": is_text}
@@ -31,6 +32,8 @@ class Promise(NamedTuple):
     chain_hash: str
     seal_by: Optional[int]  # microseconds; None: it promises nothing
     origin: str  # of the log that it names
+    is_signed: bool  # by the key that it states
+    is_far: bool  # it promises only a time beyond PROMISE_MAX
 
 
 def micros(text: str) -> int:
@@ -81,7 +84,7 @@ class Promises:
     def __init__(self, channels: Iterable[str]) -> None:
         self._base = sqlite3.connect("")  # a file of its own that ends with it
         self._base.execute("CREATE TABLE promise (channel TEXT, sequence INTEGER, hash TEXT, seal_by INTEGER,"
-                           " origin TEXT)")
+                           " origin TEXT, signed INTEGER, far INTEGER)")
         self.channels: Dict[str, str] = {}  # by tag
         for channel_id in channels:
             self._watch(channel_id)
@@ -98,7 +101,7 @@ class Promises:
         self._base.close()
 
     def add(self, receipts: Iterable[Tuple[str, Any]]) -> None:
-        self._base.executemany("INSERT INTO promise VALUES (?, ?, ?, ?, ?)", self._rows(receipts))
+        self._base.executemany("INSERT INTO promise VALUES (?, ?, ?, ?, ?, ?, ?)", self._rows(receipts))
 
     def index(self) -> None:
         """Is called once all receipts are there."""
@@ -117,29 +120,36 @@ class Promises:
                 yield self._read(event)
 
     def _read(self, event: Dict[str, Any]) -> Promise:
-        receipt, seal_by, origin = event.get("receipt"), None, ""
+        receipt, seal_by, origin, is_signed, is_far = event.get("receipt"), None, "", False, False
         if receipt is not None:
             is_whole = (isinstance(receipt, dict) and all(form(receipt.get(name)) for name, form in SIGNATURE.items())
                         and all(form(event.get(name)) for name, form in SIGNED.items())
                         and len(receipt["origin"].encode(errors="replace")) <= NAME_MAX)
             if not is_whole or not has_signature(event, receipt):
                 self.false += 1
-            elif receipt["seal_by"] is not None:
-                seal_by, origin = micros(receipt["seal_by"]), receipt["origin"]
-        return Promise(event["channel_id"], event["sequence"], event["chain_hash"], seal_by, origin)
+            else:
+                origin, is_signed = receipt["origin"], True
+                if receipt["seal_by"] is not None:
+                    seal_by = micros(receipt["seal_by"])
+                    is_far = seal_by - micros(event["received_at"]) > PROMISE_MAX
+        return Promise(event["channel_id"], event["sequence"], event["chain_hash"], seal_by, origin, is_signed, is_far)
 
-    def hashes_of(self, channel_id: str, sequence: int) -> List[str]:
-        """Returns the chain hashes that receipts acknowledge of an event."""
-        return [one for (one,) in self._base.execute(
-            "SELECT DISTINCT hash FROM promise WHERE channel = ? AND sequence = ? ORDER BY hash",
-            (channel_id, sequence))]
+    def hashes_of(self, channel_id: str, sequence: int, origin: str) -> List[Tuple[str, bool]]:
+        """Returns the chain hashes that receipts acknowledge of an event, and whether one is signed for a log."""
+        return [(chain_hash, bool(is_signed)) for chain_hash, is_signed in self._base.execute(
+            "SELECT hash, MAX(signed AND origin = ?) FROM promise WHERE channel = ? AND sequence = ?"
+            " GROUP BY hash ORDER BY hash", (origin, channel_id, sequence))]
 
-    def of(self, channel_id: str) -> Iterator[Promise]:
-        """Returns one for each event and chain hash, with its earliest promise."""
+    def of(self, channel_id: str, origin: str) -> Iterator[Promise]:
+        """Returns one for each event and chain hash: that which binds the service of a log most."""
+        last: Optional[Tuple[int, str]] = None
         for row in self._base.execute(
-                "SELECT channel, sequence, hash, MIN(seal_by), origin FROM promise WHERE channel = ?"
-                " GROUP BY sequence, hash ORDER BY sequence, hash", (channel_id,)):
-            yield Promise(*row)
+                "SELECT * FROM promise WHERE channel = ? ORDER BY sequence, hash, signed DESC, origin != ?,"
+                " seal_by IS NULL, seal_by", (channel_id, origin)):
+            promise = Promise(*row)
+            if (promise.sequence, promise.chain_hash) != last:
+                yield promise
+            last = promise.sequence, promise.chain_hash
 
     def digest(self, channel_id: str, last: int) -> str:
         """Returns what stands for the receipts of events up to one: the state of `constancia log watch` has the same.
