@@ -413,7 +413,7 @@ static void report_overlap(struct watch *watch, const struct wrong_entry *wrong,
 
 struct receipt_search {
 	struct arena *arena; /* of the result */
-	const char *channel_id;
+	const char *channel_id, *origin;
 	const struct owned_receipt *wanted;
 	struct slice found;
 };
@@ -433,6 +433,8 @@ static int find_receipt(void *context, struct slice text, struct error *error)
 	if (result || receipt.event.chain != MODE_LIVE ||
 	    strcmp(receipt.event.channel_id, search->channel_id) != 0 ||
 	    kept.sequence != search->wanted->sequence || kept.is_signed != search->wanted->is_signed ||
+	    (is_valid && (strcmp(receipt.signature->origin, search->origin) != 0) !=
+	                     search->wanted->is_of_other_log) ||
 	    kept.seal_by_us != search->wanted->seal_by_us ||
 	    !sha256_equal(&kept.chain_hash, &search->wanted->chain_hash))
 		return result;
@@ -448,7 +450,8 @@ static int describe_receipt(struct watch *watch, const struct owned_chain *chain
                             const struct owned_receipt *receipt, struct log_proof *proof,
                             struct error *error)
 {
-	struct receipt_search search = {watch->arena, chain->channel_id, receipt, {0}};
+	struct receipt_search search = {
+		watch->arena, chain->channel_id, watch->owned->origin, receipt, {0}};
 	int result = watch->options->read_receipts(watch->options->receipts_context, find_receipt,
 	                                           &search, error);
 	if (result < 0)

@@ -102,7 +102,8 @@ class Owner(Watcher):
         stated = self.watch(*words, code={"fine": 0, "wrong": 1, "not_established": 2}[verdict])
         assert found["verdict"] == verdict, found
         assert found["findings"] == [{"kind": one["kind"], "what": one["what"]} for one in stated["findings"]]
-        for name in ("before_log", "begun_later", "complete", "covered", "false_receipts", "finding_count", "first", "new_entries",
+        for name in ("before_log", "begun_later", "complete", "covered", "false_receipts", "finding_count", "first",
+                     "new_entries",
                      "other_log", "overdue", "own_entries", "receipts", "test_receipts", "waiting", "without_promise"):
             assert found[name] == stated[name], name
         assert found["size"] == stated["checkpoint"]["size"] and found["signed"] is stated["checkpoint"]["signed"]
@@ -251,9 +252,10 @@ def test_more_findings_than_are_listed(owner):
 
 def test_a_receipt_that_is_not_signed(owner):
     """It is a finding; only one that is signed for this log binds the service."""
-    for kept, what in ((receipt(4, digest("other")), "not signed for this log"),
-                       (receipts.sign(receipt(4, digest("other")), RECEIPT_KEY, "log.example/x"), "not signed for this"),
-                       (receipts.sign(receipt(4, digest("other")), RECEIPT_KEY), "whose key is not checked here")):
+    other = receipt(4, digest("other"))
+    for kept, what in ((other, "not signed for this log"),
+                       (receipts.sign(other, RECEIPT_KEY, "log.example/x"), "not signed for this log"),
+                       (receipts.sign(other, RECEIPT_KEY), "whose key is not checked here")):
         owner.keep(kept)
         (found,) = owner.both("wrong")["findings"]
         assert found["kind"] == "receipt_differs" and what in found["what"]

@@ -101,6 +101,35 @@ TEST_CASE(test_receipts_are_sorted_and_each_is_kept_once)
 	assert_int_equal(owned_first_receipt(chain, 1), 0);
 }
 
+/* Of receipts with one chain hash the one remains that binds the service of this log most. */
+TEST_CASE(test_the_receipt_that_binds_most_is_kept)
+{
+	static const struct owned_receipt ranked[] = {
+		{.is_signed = true, .seal_by_us = 4},
+		{.is_signed = true, .seal_by_us = 5},
+		{.is_signed = true, .seal_by_us = TIME_NONE},
+		{.is_signed = true, .seal_by_us = 3, .is_of_other_log = true},
+		{.is_signed = true, .seal_by_us = TIME_NONE, .is_of_other_log = true},
+		{.seal_by_us = TIME_NONE}};
+	const size_t count = sizeof ranked / sizeof *ranked;
+	for (size_t best = 0; best < count; best++) {
+		struct owned_chains *owned = fresh();
+		for (size_t i = count; i-- > best;) {
+			assert_int_equal(add(owned, "ch_a", 1, HASH_A, LIVE), OK);
+			struct owned_receipt *kept = &owned->chains[0].receipts[count - 1 - i];
+			kept->is_signed = ranked[i].is_signed;
+			kept->seal_by_us = ranked[i].seal_by_us;
+			kept->is_of_other_log = ranked[i].is_of_other_log;
+		}
+		owned_sort_receipts(owned);
+		assert_int_equal(owned->receipt_count, 1);
+		const struct owned_receipt *kept = &owned->chains[0].receipts[0];
+		assert_int_equal(kept->is_signed, ranked[best].is_signed);
+		assert_int_equal(kept->seal_by_us, ranked[best].seal_by_us);
+		assert_int_equal(kept->is_of_other_log, ranked[best].is_of_other_log);
+	}
+}
+
 TEST_CASE(test_texts_that_are_no_receipts_hide_no_other_one)
 {
 	struct owned_chains *owned = fresh();
