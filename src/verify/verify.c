@@ -70,6 +70,8 @@ static struct verify_finding *begin_finding(struct run *run, enum verify_severit
 	uint64_t *const counters[] = {&result->warnings, &result->unestablished, &result->unchecked,
 	                              &result->wrong};
 	++*counters[severity];
+	run->archive_wrong +=
+		severity == VERIFY_WRONG && run->archive && strcmp(path, run->archive->path) == 0;
 	if (result->kept >= VERIFY_FINDINGS_MAX)
 		return NULL;
 	struct verify_finding *finding = arena_alloc(&result->arena, sizeof *finding);

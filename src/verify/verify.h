@@ -230,9 +230,10 @@ struct verify_options {
 	const struct sha256 *signers;
 	size_t signer_count;
 	/* Files of receipts (archive/receipt.h). Each receipt must match an event of an archive
-	 * exactly. An archive that contradicts a receipt signed with a key that its signer certifies is
-	 * wrong; other contradicted receipts are unchecked, because nothing shows which one is genuine.
-	 * A receipt of an event that no archive contains is unchecked, too. */
+	 * exactly. An archive of a trusted signer, in which nothing is wrong, that contradicts a
+	 * receipt signed with a key that its service certifies is proof against the service; other
+	 * contradicted receipts are unchecked, because nothing shows which one is genuine. A receipt of
+	 * an event that no archive contains is unchecked, too. */
 	const char *const *receipts;
 	size_t receipt_count;
 	/* Files of seal documents, one per line in ascending order (GET /v1/channel/seals), each an

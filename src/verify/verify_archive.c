@@ -483,7 +483,7 @@ static int check_contents(struct archive_check *check)
 	                                          check->has_genesis, check->genesis_hash});
 }
 
-int verify_archive(struct run *run, struct input *input)
+static int check_archive(struct run *run, struct input *input)
 {
 	struct archive_check check = {.run = run, .input = input};
 	struct error error = {0};
@@ -509,5 +509,17 @@ int verify_archive(struct run *run, struct input *input)
 	arena_free(&check.document_arena);
 	buf_free(&check.scratch);
 	zip_reader_free(check.zip);
+	return result;
+}
+
+int verify_archive(struct run *run, struct input *input)
+{
+	run->archive = input;
+	run->archive_wrong = run->archive_differs = 0;
+	int result = check_archive(run, input);
+	bool is_sound =
+		!result && !verify_is_stopped(run) && run->archive_wrong == run->archive_differs;
+	run->archive = NULL;
+	verify_receipts_judge(run, input, is_sound);
 	return result;
 }

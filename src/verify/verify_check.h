@@ -45,7 +45,10 @@ struct input {
 	bool is_signed;
 	struct sha256 signer;       /* SHA-256 of the signing certificate */
 	const char *signer_subject; /* its subject (RFC 2253) */
-	int64_t signed_at_us;       /* time of the signature's timestamp; TIME_NONE: it has none */
+	/* The signer and the timestamp lead to the given roots, or the signer is required and the
+	 * timestamp does. A certificate by itself shows nothing: anyone can make one with any name. */
+	bool is_trusted;
+	int64_t signed_at_us; /* time of the signature's timestamp; TIME_NONE: it has none */
 	int64_t
 		issued_us; /* time of its timestamp, or the time stated by the signer; TIME_NONE: unknown */
 	int64_t until_us; /* expiry of the certificate that proves it longest */
@@ -99,7 +102,11 @@ struct run {
 	uint64_t coarse_timestamps;           /* less accurate than VERIFY_ACCURACY_MAX_US */
 	uint64_t later_timestamps;            /* issued after the time of the check */
 	int64_t coarsest_us;
-	uint64_t signatures;     /* of archives and reports, timestamps not counted */
+	uint64_t signatures; /* of archives and reports, timestamps not counted */
+	/* Of the archive that is being checked (NULL: none): its findings of VERIFY_WRONG, and those of
+	 * them that only say that it differs from another archive. */
+	const struct input *archive;
+	uint64_t archive_wrong, archive_differs;
 	uint64_t digested_files; /* files that were read again for evidence records */
 };
 
@@ -339,7 +346,8 @@ int verify_connections(struct run *run) MUST_CHECK;
  * recorded as unchecked. */
 int verify_receipts_load(struct run *run) MUST_CHECK;
 void verify_receipts_free(struct run *run);
-/* Compares an event of an archive, and the SHA-256 of its line, with its receipts. */
+/* Compares an event of an archive, and the SHA-256 of its line, with its receipts. This and the
+ * three functions below keep what they find until verify_receipts_judge. */
 void verify_receipt_event(struct run *run, const struct input *archive,
                           const struct event_facts *event, const struct sha256 *chain_hash);
 /* Compares the chain hash of an event outside the range with its receipts. */
@@ -353,6 +361,10 @@ void verify_receipt_segment(struct run *run, const struct input *archive, int64_
  * events. */
 void verify_receipt_end(struct run *run, const struct input *archive, int64_t last,
                         int64_t gen_time_us);
+/* Records what an archive says about the receipts, after its check. `is_sound`: the whole archive
+ * was checked, and nothing in it is wrong. Only then, and if it is trusted, does it contradict a
+ * signed receipt of its service: a damaged copy and an archive of a stranger do not. */
+void verify_receipts_judge(struct run *run, const struct input *archive, bool is_sound);
 /* Returns whether a given receipt has a valid signature, by whatever key. */
 bool verify_receipts_any_signed(const struct run *run);
 /* Records, after all archives, the receipts for which no event was found, and broken promises. */

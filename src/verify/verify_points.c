@@ -89,6 +89,7 @@ static void compare_event(struct run *run, const struct source *source, int64_t 
 		else
 			verify_add(run, VERIFY_WRONG, source->path, "", FINDING_HISTORY_DIFFERS, point->path,
 			           sequence);
+		run->archive_differs++;
 	}
 }
 
@@ -105,6 +106,7 @@ static void compare_seals(struct run *run, const struct source *source, struct p
 		else
 			verify_add(run, VERIFY_WRONG, source->path, "", FINDING_HISTORY_SEALS, point->seal_path,
 			           point->sequence);
+		run->archive_differs++;
 	}
 }
 
@@ -117,6 +119,7 @@ static void compare_tokens(struct run *run, const struct source *source, struct 
 	} else if (!sha256_equal(&point->token_hash, token_hash)) {
 		verify_add(run, VERIFY_WRONG, source->path, "", FINDING_HISTORY_TOKENS, point->token_path,
 		           point->sequence);
+		run->archive_differs++;
 	}
 }
 
@@ -198,6 +201,7 @@ int verify_point_document(struct run *run, const struct input *archive, int64_t 
 	if (version > 0)
 		archive_config_path(version, name);
 	verify_add(run, VERIFY_WRONG, archive->path, name, FINDING_HISTORY_DOCUMENT, (*found)->path);
+	run->archive_differs++;
 	return 0;
 }
 

@@ -18,6 +18,16 @@
 #define DIFFERENCES_MAX 160
 #define MALFORMED_NAMED_MAX 100 /* of a file: they must not displace other findings */
 
+/* What the archive that is being checked says about a receipt. */
+struct said {
+	enum { SAYS_NOTHING, SAYS_OTHER_EVENT, SAYS_OTHER_HASH } what;
+	bool is_signed;                    /* the receipt's signature covers what differs */
+	char differences[DIFFERENCES_MAX]; /* of SAYS_OTHER_EVENT */
+	int64_t sealed_us;                 /* as below */
+	int64_t passed_us;
+};
+static const struct said nothing = {.sealed_us = TIME_NONE, .passed_us = TIME_NONE};
+
 struct loaded_receipt {
 	struct receipt receipt;
 	const char *path;
@@ -27,7 +37,8 @@ struct loaded_receipt {
 	bool confirmed; /* an archive contains its chain hash */
 	bool is_signed; /* the signature is valid, by the key that the receipt states */
 	char key[BASE64_SIZE(RECEIPT_PUBLIC_KEY_SIZE) + 1]; /* as in a list of signers */
-	/* Of a signed receipt whose key an archive certifies: */
+	struct said said;
+	/* Of a signed receipt, by sound and trusted archives of its service: */
 	int64_t sealed_us;       /* earliest time of a segment with its event; TIME_NONE: none */
 	int64_t passed_us;       /* time of a later segment that ends before it; TIME_NONE: none */
 	const char *passed_path; /* the archive with that segment */
@@ -90,8 +101,11 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
 	int result = OK;
 	for (size_t i = 0; i < count && !result; i++) {
 		struct loaded_receipt *item = &items[run->receipt_count];
-		*item = (struct loaded_receipt){
-			.receipt = receipts[i], .path = path, .sealed_us = TIME_NONE, .passed_us = TIME_NONE};
+		*item = (struct loaded_receipt){.receipt = receipts[i],
+		                                .path = path,
+		                                .said = nothing,
+		                                .sealed_us = TIME_NONE,
+		                                .passed_us = TIME_NONE};
 		if (count > 1)
 			snprintf(item->where, sizeof item->where, "receipt %zu", i + 1);
 		if (!receipts[i].cause)
@@ -185,12 +199,12 @@ static struct loaded_receipt *find(struct run *run, const char *channel_id, enum
 	return count ? &run->receipts[low] : NULL;
 }
 
-/* Returns whether the receipt is signed with a key of the archive's service. A receipt of an
- * earlier event may be signed with a later key, if the declaration was repeated. */
+/* Returns whether the receipt is signed with a key of the service of a trusted archive. A receipt
+ * of an earlier event may be signed with a later key, if the declaration was repeated. */
 static bool is_certified(const struct run *run, const struct loaded_receipt *item,
                          const struct input *archive)
 {
-	return item->is_signed && archive->is_signed &&
+	return item->is_signed && archive->is_signed && archive->is_trusted &&
 	       verify_receipt_key_is_certified(run, &archive->signer, archive->signer_subject,
 	                                       item->key, item->receipt.event.received_at_us);
 }
@@ -235,31 +249,24 @@ static bool list_differences(const struct receipt *receipt, const struct event_f
 	return any_signed;
 }
 
-static void report_two_histories(struct run *run, const struct loaded_receipt *item,
-                                 const struct input *archive, int64_t sequence,
-                                 const char *differences)
-{
-	verify_add(run, VERIFY_WRONG, item->path, item->where, FINDING_RECEIPT_TWO_HISTORIES, sequence,
-	           archive->path, differences);
-}
-
 void verify_receipt_event(struct run *run, const struct input *archive,
                           const struct event_facts *event, const struct sha256 *chain_hash)
 {
 	size_t count;
 	struct loaded_receipt *found =
 		find(run, event->channel_id, event->chain, event->sequence, &count);
+	assert(archive == run->archive);
 	for (size_t i = 0; i < count; i++) {
-		char differences[DIFFERENCES_MAX];
+		struct said said = found[i].said;
 		run->result->checked.receipts += !found[i].compared;
 		found[i].compared = true;
-		bool any_signed = list_differences(&found[i].receipt, event, chain_hash, differences);
-		found[i].differs |= differences[0] != '\0';
-		if (any_signed && is_certified(run, &found[i], archive))
-			report_two_histories(run, &found[i], archive, event->sequence, differences);
-		else if (differences[0])
-			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
-			           FINDING_RECEIPT_EVENT_DIFFERS, event->sequence, archive->path, differences);
+		said.is_signed = list_differences(&found[i].receipt, event, chain_hash, said.differences);
+		said.what = SAYS_OTHER_EVENT;
+		if (!said.differences[0])
+			continue;
+		found[i].differs = true;
+		if (!found[i].said.what || said.is_signed > found[i].said.is_signed)
+			found[i].said = said;
 	}
 }
 
@@ -271,14 +278,56 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 	struct loaded_receipt *found = find(run, facts->channel_id, facts->mode, sequence, &count);
 	for (size_t i = 0; i < count; i++) {
 		bool confirmed = sha256_equal(&found[i].receipt.chain_hash, chain_hash);
-		found[i].differs |= !confirmed;
+		found[i].confirmed |= confirmed;
 		if (confirmed)
-			found[i].confirmed = true;
-		else if (is_certified(run, &found[i], archive))
-			report_two_histories(run, &found[i], archive, sequence, "chain_hash");
-		else
-			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
-			           FINDING_RECEIPT_CHAIN_DIFFERS, sequence, archive->path);
+			continue;
+		found[i].differs = true;
+		if (!found[i].said.is_signed) {
+			found[i].said.what = SAYS_OTHER_HASH;
+			found[i].said.is_signed = true;
+		}
+	}
+}
+
+/* Records how the archive contradicts the receipt. */
+static void report_difference(struct run *run, const struct loaded_receipt *item,
+                              const struct input *archive, bool is_proof)
+{
+	const struct said *said = &item->said;
+	const bool is_hash = said->what == SAYS_OTHER_HASH;
+	const int64_t sequence = item->receipt.event.sequence;
+	if (is_proof && said->is_signed)
+		verify_add(run, VERIFY_WRONG, item->path, item->where, FINDING_RECEIPT_TWO_HISTORIES,
+		           sequence, archive->path, is_hash ? "chain_hash" : said->differences);
+	else if (is_hash)
+		verify_add(run, VERIFY_UNCHECKED, item->path, item->where, FINDING_RECEIPT_CHAIN_DIFFERS,
+		           sequence, archive->path);
+	else
+		verify_add(run, VERIFY_UNCHECKED, item->path, item->where, FINDING_RECEIPT_EVENT_DIFFERS,
+		           sequence, archive->path, said->differences);
+}
+
+static bool is_earlier(int64_t time_us, int64_t than_us)
+{
+	return time_us != TIME_NONE && (than_us == TIME_NONE || time_us < than_us);
+}
+
+void verify_receipts_judge(struct run *run, const struct input *archive, bool is_sound)
+{
+	for (size_t i = 0; i < run->receipt_count; i++) {
+		struct loaded_receipt *item = &run->receipts[i];
+		const struct said *said = &item->said;
+		bool is_said = said->what || said->sealed_us != TIME_NONE || said->passed_us != TIME_NONE;
+		bool is_proof = is_said && is_sound && is_certified(run, item, archive);
+		if (said->what)
+			report_difference(run, item, archive, is_proof);
+		if (is_proof && is_earlier(said->sealed_us, item->sealed_us))
+			item->sealed_us = said->sealed_us;
+		if (is_proof && said->passed_us != TIME_NONE) {
+			item->passed_us = said->passed_us;
+			item->passed_path = archive->path;
+		}
+		item->said = nothing;
 	}
 }
 
@@ -301,9 +350,8 @@ void verify_receipt_segment(struct run *run, const struct input *archive, int64_
 		struct loaded_receipt *item = &run->receipts[i];
 		if (verify_compare_places(place_of(item), end) > 0)
 			return;
-		if (is_certified(run, item, archive) &&
-		    (item->sealed_us == TIME_NONE || gen_time_us < item->sealed_us))
-			item->sealed_us = gen_time_us;
+		if (is_earlier(gen_time_us, item->said.sealed_us))
+			item->said.sealed_us = gen_time_us;
 	}
 }
 
@@ -318,11 +366,8 @@ void verify_receipt_end(struct run *run, const struct input *archive, int64_t la
 		struct loaded_receipt *item = &run->receipts[i];
 		if (verify_compare_places(place_of(item), end) > 0)
 			return;
-		if (!item->is_signed || !breaks_promise(item, gen_time_us) ||
-		    !is_certified(run, item, archive))
-			continue;
-		item->passed_us = gen_time_us;
-		item->passed_path = archive->path;
+		if (item->is_signed && breaks_promise(item, gen_time_us))
+			item->said.passed_us = gen_time_us;
 	}
 }
 

@@ -92,6 +92,8 @@ int verify_note_signature(struct run *run, struct input *input, const char *wher
 	if (!input->signer_subject)
 		return ERR_NO_MEMORY;
 	input->signed_at_us = facts->has_timestamp ? facts->timestamp.gen_time_us : TIME_NONE;
+	input->is_trusted =
+		(facts->trusted || pinned) && (!facts->has_timestamp || facts->timestamp.trusted);
 	run->result->signers_trusted &= facts->trusted || pinned;
 	if (run->options && run->options->signer_count > 0 && !pinned)
 		verify_add(run, VERIFY_WRONG, input->path, where, FINDING_SIGNATURE_SIGNER_NOT_ASKED,

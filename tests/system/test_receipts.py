@@ -4,11 +4,13 @@ whatever is killed, retried or repeated."""
 import concurrent.futures
 import contextlib
 import datetime
+import gzip
 import http.client
 import json
 import os
 import signal
 import threading
+import zipfile
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -302,6 +304,24 @@ def test_a_signed_contradiction_is_proof_against_the_service(certified, tmp_path
     assert status == 2 and "receipt.event_differs" in codes
     status, codes = verified(certified, tmp_path, {**events[2], "receipt": {**events[2]["receipt"], "origin": "x"}})
     assert status == 2 and "receipt.signature" in codes
+
+
+def test_an_altered_copy_of_an_archive_is_no_proof_against_the_service(certified, tmp_path):
+    """Somebody who passes the archive on exchanges the digest of an event in it."""
+    service, events, archive = certified
+    altered, changed = tmp_path / "altered.zip", 0
+    with zipfile.ZipFile(archive) as given, zipfile.ZipFile(altered, "w") as made:
+        for entry in given.infolist():
+            content = given.read(entry)
+            if entry.filename.startswith("events/"):
+                text = gzip.decompress(content)
+                changed += text.count(events[2]["hash"].encode())
+                content = gzip.compress(text.replace(events[2]["hash"].encode(), b"ab" * 32), mtime=0)
+            made.writestr(entry, content, compress_type=entry.compress_type)
+    assert changed == 1
+    status, codes = verified((service, events, altered), tmp_path, events[2])
+    assert status == 1 and "receipt.two_histories" not in codes and "receipt.event_differs" in codes, codes
+    assert codes & {"archive.file_size", "archive.file_digest"}, codes
 
 
 def test_a_broken_promise_is_found(certified, tmp_path):

@@ -43,6 +43,9 @@ void forger_issue(const struct forger_plan *plan, const struct forger_holder *is
 	X509_set_pubkey(certificate, key);
 	X509_time_adj_ex(X509_getm_notBefore(certificate), usual ? -1 : plan->from_days, 0, NULL);
 	X509_time_adj_ex(X509_getm_notAfter(certificate), usual ? 30 : plan->to_days, 0, NULL);
+	if (plan->organization)
+		X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "O", MBSTRING_UTF8,
+		                           (const unsigned char *)plan->organization, -1, -1, 0);
 	X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
 	                           (const unsigned char *)plan->name, -1, -1, 0);
 	X509_set_issuer_name(certificate, X509_get_subject_name(above));

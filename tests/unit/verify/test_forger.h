@@ -14,9 +14,10 @@
 
 struct forger_plan {
 	const char *name;
-	int rsa_bits;           /* 0: P-256 */
-	const EVP_MD *digest;   /* its issuer signs with; NULL: SHA-256 */
-	int from_days, to_days; /* from now; both 0: -1 to 30 */
+	const char *organization; /* NULL: none */
+	int rsa_bits;             /* 0: P-256 */
+	const EVP_MD *digest;     /* its issuer signs with; NULL: SHA-256 */
+	int from_days, to_days;   /* from now; both 0: -1 to 30 */
 	/* Extensions as in openssl.cnf, "name=value" each; NULL ends the list. */
 	const char *extensions[5];
 };

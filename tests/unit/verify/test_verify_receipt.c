@@ -12,6 +12,7 @@
 #include "tlog/note.h"
 #include "verify/verify_check.h"
 #include "test_archive_fixture.h"
+#include "test_forger.h"
 
 static struct fixture fixture;
 static struct fixture_archive archive; /* events 7 to 14, segments 6 to 15 */
@@ -747,6 +748,183 @@ TEST_CASE(a_list_that_is_not_trusted_certifies_no_key)
 	assert_int_equal(result.wrong, 0);
 	verify_result_free(&result);
 	fixture.roots = roots;
+}
+
+/* ---- the archives that count ---- */
+
+/* Makes an archive of the plan, signed by a certificate that names the organization of the
+ * service. */
+static void make_by_stranger(const char *name, const struct fixture_plan *of,
+                             struct forger_holder *holder, struct fixture_archive *ret)
+{
+	static const struct forger_plan stranger = {
+		.name = "Constancia development signer",
+		.organization = "Constancia development, no legal value",
+		.extensions = {"basicConstraints=critical,CA:FALSE", SIGNS},
+	};
+	struct cms_signer unused;
+	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &unused);
+	BUF_AUTO struct buf pem = {.limit = 65536};
+	forger_issue(&stranger, NULL, holder);
+	forger_certificate(holder, &pem);
+	signing.certificates_pem = buf_slice(&pem);
+	signing.sign = forger_sign;
+	signing.sign_context = holder;
+	fixture.signing = &signing;
+	fixture.signer_list = (struct slice){0};
+	assert_int_equal(fixture_make(&fixture, name, of, ret), 0);
+	fixture.signing = NULL;
+	fixture.signer_list = buf_slice(&signer_list);
+}
+
+/* Verifies a changed response, signed with the listed key, with the list of the service. */
+static void verify_listed(const char *const *evidence, size_t count, const char *const change[2],
+                          int64_t seal_by_us, const struct sha256 *signer, int exit_code,
+                          struct verify_result *ret_result)
+{
+	struct buf changed, made;
+	char path[FIXTURE_PATH_SIZE], given[FIXTURE_PATH_SIZE];
+	const char *file = path, *list = given;
+	struct verify_options options = {.receipts = &file,
+	                                 .receipt_count = 1,
+	                                 .signer_lists = &list,
+	                                 .signer_list_count = 1,
+	                                 .signers = signer,
+	                                 .signer_count = signer ? 1 : 0};
+	alter(&receipts[0], change[0], change[1], &changed);
+	sign(&changed, LISTED, seal_by_us, &made);
+	snprintf(path, sizeof path, "%s/receipts", fixture.directory);
+	snprintf(given, sizeof given, "%s/given.p7m", fixture.directory);
+	fixture_write(path, buf_slice(&made));
+	fixture_write(given, buf_slice(&signer_list));
+	assert_int_equal(verify_paths(evidence, count, &fixture.roots, &options, ret_result, NULL), 0);
+	if (verify_exit_code(ret_result) != exit_code) {
+		verify_print(ret_result, false, stderr);
+		fail_msg("the exit code is not %d for %s", exit_code, evidence[0]);
+	}
+	buf_free(&changed);
+	buf_free(&made);
+}
+
+static const char *const unchanged[2] = {"order", "order"};
+static const char *const as_event_16[2] = {"\"sequence\":7", "\"sequence\":16"};
+
+/* Anyone can make a certificate that names the organization. */
+TEST_CASE(the_archive_of_a_stranger_contradicts_no_receipt)
+{
+	struct fixture_plan forked = plan;
+	struct fixture_archive fork;
+	struct forger_holder stranger;
+	struct verify_result result;
+	struct trust_roots roots = fixture.roots;
+	BUF_AUTO struct buf pem = {0};
+	forked.fault = FAULT_FORK;
+	make_by_stranger("fork-stranger", &forked, &stranger, &fork);
+	const char *path = fork.path;
+	verify_listed(&path, 1, unchanged, KEPT, NULL, 2, &result);
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "or its signer is not trusted");
+	verify_result_free(&result);
+	verify_fork(&fork, &archive, NULL, LISTED, 1, &result); /* two archives of two histories */
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "or its signer is not trusted");
+	assert_false(fixture_finds(&result, VERIFY_WRONG, "", "signed two histories"));
+	verify_result_free(&result);
+	verify_fork(&archive, &fork, NULL, LISTED, 1, &result);
+	assert_false(fixture_finds(&result, VERIFY_WRONG, "", "signed two histories"));
+	verify_result_free(&result);
+	/* A root that names the certificate vouches for it. */
+	fixture.roots = forger_trust(&stranger, roots.signers, &pem);
+	verify_fork(&fork, &archive, NULL, LISTED, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "signed two histories: event 7");
+	verify_result_free(&result);
+	fixture.roots = roots;
+	forger_free(&stranger);
+}
+
+TEST_CASE(the_archive_of_a_stranger_shows_and_hides_no_broken_promise)
+{
+	const int64_t broken_us = fixture.base_us - 1000 * US_PER_SECOND;
+	struct fixture_plan end = plan;
+	struct fixture_archive short_one, long_one;
+	struct forger_holder strangers[2];
+	struct verify_result result;
+	make_by_stranger("short-stranger", &plan, &strangers[0], &short_one);
+	end.first = end.last = 16;
+	make_by_stranger("long-stranger", &end, &strangers[1], &long_one);
+	const char *path = short_one.path;
+	verify_listed(&path, 1, as_event_16, broken_us, NULL, 2, &result);
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "no given archive contains event 16");
+	verify_result_free(&result);
+	const char *const both[] = {archive.path, long_one.path};
+	verify_listed(both, 2, as_event_16, broken_us, NULL, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "the service withheld event 16");
+	verify_result_free(&result);
+	for (size_t i = 0; i < 2; i++)
+		forger_free(&strangers[i]);
+}
+
+/* Whoever passes on an archive can alter its copy. */
+TEST_CASE(an_altered_archive_contradicts_no_receipt)
+{
+	const int64_t broken_us = fixture.base_us - 1000 * US_PER_SECOND;
+	struct fixture_archive fork;
+	struct verify_result result;
+	char path[FIXTURE_PATH_SIZE];
+	const char *evidence[] = {path, NULL};
+	BUF_AUTO struct buf copy = {.limit = 1 << 24};
+	make_fork("fork-altered", buf_slice(&signer_list), &fork);
+	fixture_read(fork.path, &copy);
+	verify_fork(&fork, NULL, NULL, LISTED, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "signed two histories: event 7");
+	verify_result_free(&result);
+	char *name = memmem(copy.data, copy.size, ARCHIVE_LEEME_NAME, strlen(ARCHIVE_LEEME_NAME));
+	assert_non_null(name);
+	name[strlen(ARCHIVE_LEEME_NAME) + 40] ^= 1;
+	snprintf(path, sizeof path, "%s/altered.zip", fixture.directory);
+	fixture_write(path, buf_slice(&copy));
+	verify_listed(evidence, 1, unchanged, KEPT, NULL, 1, &result);
+	assert_false(fixture_finds(&result, VERIFY_WRONG, "", "signed two histories"));
+	fixture_expect_finding(&result, VERIFY_UNCHECKED, "", "that archive is altered");
+	verify_result_free(&result);
+	verify_listed(evidence, 1, as_event_16, broken_us, NULL, 1, &result);
+	assert_false(fixture_finds(&result, VERIFY_WRONG, "", "withheld"));
+	verify_result_free(&result);
+	/* Another archive that is as it was issued counts, in either order. */
+	for (size_t i = 0; i < 2; i++) {
+		evidence[i] = fork.path;
+		evidence[1 - i] = path;
+		verify_listed(evidence, 2, unchanged, KEPT, NULL, 1, &result);
+		fixture_expect_finding(&result, VERIFY_WRONG, "", "signed two histories: event 7");
+		verify_result_free(&result);
+	}
+}
+
+/* The caller can name the certificate instead of a root. */
+TEST_CASE(the_archive_of_a_required_signer_contradicts_receipts)
+{
+	const struct sha256 signer = prove(LISTED).certificate;
+	struct trust_roots roots = fixture.roots;
+	struct fixture_archive fork;
+	struct verify_result result;
+	make_fork("fork-required", buf_slice(&signer_list), &fork);
+	const char *path = fork.path;
+	fixture.roots.signers = (struct slice){0};
+	verify_listed(&path, 1, unchanged, KEPT, &signer, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "signed two histories: event 7");
+	verify_result_free(&result);
+	verify_listed(&path, 1, unchanged, KEPT, NULL, 2, &result);
+	verify_result_free(&result);
+	fixture.roots = roots;
+}
+
+/* That an archive differs from another one is no fault of either. */
+TEST_CASE(archives_that_differ_contradict_receipts)
+{
+	struct fixture_archive fork;
+	struct verify_result result;
+	make_fork("fork-second", buf_slice(&signer_list), &fork);
+	verify_fork(&archive, &fork, NULL, LISTED, 1, &result);
+	fixture_expect_finding(&result, VERIFY_WRONG, "", "signed two histories: event 7");
+	verify_result_free(&result);
 }
 
 /* A stranger with a certificate can list any key, and the service's certificate as well. */
