@@ -27,7 +27,8 @@ struct log_check {
 	struct checkpoint checkpoint; /* the last one read */
 	struct note note;             /* of it, in the arena */
 	struct merkle_path consistency;
-	struct arena arena; /* of one line */
+	struct arena arena;
+	struct arena next_arena; /* of the line that is read: one that is not valid replaces nothing */
 	uint64_t logged, not_logged, late;
 	int64_t received_us; /* of the last segment in the log; TIME_NONE: unknown */
 	struct waiting_segments waiting[WAITING_MAX];
@@ -193,23 +194,28 @@ static int read_checkpoint(struct chain *chain, struct slice line, struct error 
 	struct log_check *log = chain->log;
 	struct archive_checkpoint given;
 	struct checkpoint next;
-	arena_reset(&log->arena);
-	int result = archive_read_checkpoint(&log->arena, line, &given, error);
+	struct note note;
+	arena_reset(&log->next_arena);
+	int result = archive_read_checkpoint(&log->next_arena, line, &given, error);
 	if (result < 0)
 		return result;
 	buf_clear(&chain->scratch);
 	archive_checkpoint_line(&given, &chain->scratch);
 	result = verify_canonical(line, &chain->scratch, error);
 	if (!result)
-		result = note_parse(&log->arena, slice_of(given.note), &log->note, error);
+		result = note_parse(&log->next_arena, slice_of(given.note), &note, error);
 	if (!result)
-		result = checkpoint_parse(log->note.text, &next, error);
+		result = checkpoint_parse(note.text, &next, error);
 	if (!result)
 		result = check_history(log, &next, error);
 	if (result)
 		return result;
+	const struct arena before = log->arena;
+	log->arena = log->next_arena;
+	log->next_arena = before;
 	log->has_checkpoint = true;
 	log->checkpoint = next;
+	log->note = note;
 	log->consistency = *given.consistency;
 	log->has_cosignatures = false;
 	return witness_waiting(chain, error);
@@ -318,6 +324,7 @@ int chain_begin_log(struct chain *chain)
 	if (!chain->log)
 		return ERR_NO_MEMORY;
 	arena_init(&chain->log->arena, NOTE_MEMORY_MAX);
+	arena_init(&chain->log->next_arena, NOTE_MEMORY_MAX);
 	chain->log->received_us = TIME_NONE;
 	for (size_t i = 0; i < POLICY_WITNESSES_MAX; i++)
 		chain->log->impossible_us[i] = TIME_NONE;
@@ -329,6 +336,7 @@ void chain_free_log(struct chain *chain)
 	if (!chain->log)
 		return;
 	arena_free(&chain->log->arena);
+	arena_free(&chain->log->next_arena);
 	free(chain->log->certified);
 	free(chain->log);
 }

@@ -306,22 +306,43 @@ def test_a_signed_contradiction_is_proof_against_the_service(certified, tmp_path
     assert status == 2 and "receipt.signature" in codes
 
 
-def test_an_altered_copy_of_an_archive_is_no_proof_against_the_service(certified, tmp_path):
-    """Somebody who passes the archive on exchanges the digest of an event in it."""
-    service, events, archive = certified
-    altered, changed = tmp_path / "altered.zip", 0
+def with_stream(archive, altered, stream, change):
+    """A copy of the archive with another text in that stream, and nothing else changed."""
     with zipfile.ZipFile(archive) as given, zipfile.ZipFile(altered, "w") as made:
         for entry in given.infolist():
             content = given.read(entry)
-            if entry.filename.startswith("events/"):
+            if entry.filename.startswith(stream + "/"):
                 text = gzip.decompress(content)
-                changed += text.count(events[2]["hash"].encode())
-                content = gzip.compress(text.replace(events[2]["hash"].encode(), b"ab" * 32), mtime=0)
+                assert change(text) != text
+                content = gzip.compress(change(text), mtime=0)
             made.writestr(entry, content, compress_type=entry.compress_type)
-    assert changed == 1
+    return altered
+
+
+def test_an_altered_copy_of_an_archive_is_no_proof_against_the_service(certified, tmp_path):
+    """Somebody who passes the archive on exchanges the digest of an event in it."""
+    service, events, archive = certified
+    altered = with_stream(archive, tmp_path / "altered.zip", "events",
+                          lambda text: text.replace(events[2]["hash"].encode(), b"ab" * 32))
     status, codes = verified((service, events, altered), tmp_path, events[2])
     assert status == 1 and "receipt.two_histories" not in codes and "receipt.event_differs" in codes, codes
     assert codes & {"archive.file_size", "archive.file_digest"}, codes
+
+
+@pytest.mark.parametrize("line", ["{", '{"consistency":[],"note":"' + "B" * 1000 + '"}'])
+def test_a_checkpoint_that_is_not_valid_leaves_the_one_before_it(certified, tmp_path, line):
+    """The last valid one is judged, by its own signature."""
+    service, _, archive = certified
+
+    def add(text):
+        assert text.count(b"\n") == 1, "one checkpoint"
+        return text + line.encode() + b"\n"
+    done = run("verify", with_stream(archive, tmp_path / "altered.zip", "checkpoints", add), "--json",
+               "--trust", service.data / "trust.pem")
+    told = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert [log["signed"] for log in told["logs"]] == [True], told["logs"]
+    assert "log.signature_false" not in {finding["code"] for finding in told["findings"]}
 
 
 def test_a_broken_promise_is_found(certified, tmp_path):
