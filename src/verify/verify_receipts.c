@@ -16,7 +16,8 @@
 #include "verify/verify_check.h"
 
 #define DIFFERENCES_MAX 160
-#define MALFORMED_NAMED_MAX 100 /* of a file: they must not displace other findings */
+#define PROMISE_MAX_US US_PER_DAY /* after the reception: a later seal is no useful promise */
+#define MALFORMED_NAMED_MAX 100   /* of a file: they must not displace other findings */
 
 /* What the archive that is being checked says about a receipt. */
 struct said {
@@ -390,6 +391,33 @@ static bool report_promise(struct run *run, const struct loaded_receipt *item)
 	return !is_sealed;
 }
 
+/* Returns whether a signed receipt of a live event promises nothing by which a withheld event can
+ * be found. Test events are not sealed. */
+static bool has_no_promise(const struct loaded_receipt *item)
+{
+	const struct event_facts *event = &item->receipt.event;
+	if (!item->is_signed || event->chain != MODE_LIVE)
+		return false;
+	int64_t seal_by_us = item->receipt.signature->seal_by_us;
+	return seal_by_us == TIME_NONE || seal_by_us - event->received_at_us > PROMISE_MAX_US;
+}
+
+/* Counts these receipts, and names the first one. */
+static void judge_promises(struct run *run)
+{
+	const struct loaded_receipt *first = NULL;
+	size_t count = 0;
+	for (size_t i = 0; i < run->receipt_count; i++) {
+		if (!has_no_promise(&run->receipts[i]))
+			continue;
+		first = first ? first : &run->receipts[i];
+		count++;
+	}
+	if (first)
+		verify_add(run, VERIFY_WARNING, first->path, first->where, FINDING_RECEIPT_NO_PROMISE,
+		           count, first->receipt.event.sequence, first->receipt.event.channel_id);
+}
+
 /* ---- receipts by themselves ---- */
 
 /* Appends the name of a member if it differs. */
@@ -497,6 +525,7 @@ static void compare_all_receipts(struct run *run)
 void verify_receipts_conclude(struct run *run)
 {
 	compare_all_receipts(run);
+	judge_promises(run);
 	for (size_t i = 0; i < run->receipt_count; i++) {
 		const struct loaded_receipt *item = &run->receipts[i];
 		const struct event_facts *event = &item->receipt.event;

@@ -359,6 +359,13 @@ def test_a_broken_promise_is_found(certified, tmp_path):
     assert status == 2 and codes & {"receipt.withheld", "receipt.event_not_given"} == {"receipt.event_not_given"}
 
 
+def test_receipts_without_a_promise_are_named(certified, tmp_path):
+    service, events, _ = certified
+    for seal_by in (None, "9999-12-31T23:59:59.999999Z"):
+        status, codes = verified(certified, tmp_path, receipts.sign(events[2], private_key(service), ORIGIN, seal_by))
+        assert status == 0 and "receipt.no_promise" in codes, codes
+
+
 # ---- replacement of the key ----
 
 def receipt_keys(service):

@@ -658,6 +658,52 @@ TEST_CASE(broken_promises_are_found)
 	verify_result_free(&result);
 }
 
+static int64_t reception_of(size_t receipt)
+{
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	struct receipt *read;
+	size_t count;
+	assert_int_equal(receipts_read(&arena, buf_slice(&receipts[receipt]), &read, &count, NULL), OK);
+	return read->event.received_at_us;
+}
+
+TEST_CASE(receipts_without_a_useful_promise_are_counted)
+{
+	const int64_t day_us = reception_of(0) + US_PER_DAY;
+	static const char text[] = "promise no seal within 24 h";
+	const struct {
+		int64_t seal_by_us;
+		bool is_found;
+	} cases[] = {{TIME_NONE, true}, {day_us, false}, {day_us + 1, true}};
+	struct verify_result result;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		verify_signed(0, NULL, NULL, LISTED, cases[i].seal_by_us, 0, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "", text), cases[i].is_found);
+		verify_result_free(&result);
+	}
+	/* Of test mode, or without a signature. */
+	verify_signed(0, "\"mode\":\"live\"", "\"mode\":\"test\"", LISTED, TIME_NONE, 2, &result);
+	assert_false(fixture_finds(&result, VERIFY_WARNING, "", text));
+	verify_result_free(&result);
+	verify(buf_slice(&receipts[0]), 0, &result);
+	assert_false(fixture_finds(&result, VERIFY_WARNING, "", text));
+	verify_result_free(&result);
+	BUF_AUTO struct buf many = {.limit = 65536};
+	for (size_t i = 0; i < 4; i++) {
+		struct buf made;
+		sign(&receipts[i], LISTED, i == 2 ? day_us : TIME_NONE, &made);
+		buf_add_slice(&many, buf_slice(&made));
+		buf_add_byte(&many, '\n');
+		buf_free(&made);
+	}
+	verify(buf_slice(&many), 0, &result);
+	fixture_expect_finding(
+		&result, VERIFY_WARNING, "receipt 1",
+		"3 signed receipts of live events, the first of event 7 of channel " FIXTURE_CHANNEL);
+	assert_int_equal(result.wrong, 0);
+	verify_result_free(&result);
+}
+
 /* ---- the lists that count ---- */
 
 static void make_fork(const char *name, struct slice list, struct fixture_archive *ret)
