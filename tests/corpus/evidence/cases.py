@@ -586,6 +586,7 @@ def logs():
             ("consistency-altered", [1, "consistency", 0], "00" * 32), ("consistency-none", [1, "consistency"], []),
             ("consistency-cut", [2, "consistency", 1], ["-"]), ("consistency-64", [1, "consistency"], ["00" * 32] * 64),
             ("consistency-of-last", [3, "consistency"], ["00" * 32]), ("consistency-null", [3, "consistency"], None),
+            ("note-last-junk", [3, "note"], "B" * 1000),
             ("checkpoint-member", [0, "more"], 1), ("checkpoint-without-note", [0, "note"], ["-"]), ("note-empty", [0, "note"], ""),
             ("note-unsigned", [0, "note"], "log.example/segments\n4\n" + "A" * 43 + "=\n"),
             ("note-unsigned-end", [0, "note"], "log.example/segments\n4\n" + "A" * 43 + "=\n\n")):
