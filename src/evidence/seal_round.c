@@ -313,6 +313,16 @@ static int unstage_future(struct closing *closing)
 	return result;
 }
 
+/* Unstages blocks that a version without the log staged. Their events are staged again, with
+ * entries: otherwise no entry would ever have them, although their receipts promise one. */
+static int unstage_unlogged(struct closing *closing)
+{
+	int result = OK;
+	while (!result && closing->round.blocks > 0 && closing->round.unlogged > 0)
+		result = unstage_last(closing);
+	return result;
+}
+
 /* Unstages damaged blocks, which would block all sealing permanently. */
 static void unstage_damaged(struct closing *closing)
 {
@@ -333,6 +343,8 @@ int seal_close(struct sealing *sealing, struct error *error)
 	int result = store_get_staged_round(sealing->service->store, &closing.round, error);
 	if (!result)
 		result = unstage_future(&closing);
+	if (!result)
+		result = unstage_unlogged(&closing);
 	if (result || closing.round.blocks == 0)
 		return result;
 	if (closing.round.blocks > ROUND_BLOCKS_MAX)

@@ -44,7 +44,8 @@ int seal_stage(struct sealing *sealing, struct unsealed_chain *chains, size_t co
 int sealing_get_capacity(struct sealing *sealing, bool *ret_staged, bool *ret_full,
                          struct error *error) MUST_CHECK;
 /* Seals everything that is staged, by any node, under one timestamp; does nothing if nothing is
- * staged. ERR_REFUSED: another node was faster. */
+ * staged. Blocks that a version without the log staged are unstaged instead. ERR_REFUSED: another
+ * node was faster. */
 int seal_close(struct sealing *sealing, struct error *error) MUST_CHECK;
 /* Returns whether the pass should end because the number of chains that failed in it makes a common
  * cause likely. */

@@ -37,8 +37,9 @@ static int64_t later_of(int64_t a_us, int64_t b_us)
 	return a_us > b_us ? a_us : b_us;
 }
 
-/* An event that is acknowledged again may be of before seal.promise was reduced. Its receipt
- * promises nothing that is no longer possible. */
+/* An event that is acknowledged again may be of before seal.promise was reduced, or of before the
+ * log began. Its receipt promises nothing that is no longer possible: an event that was sealed
+ * before the log began never gets an entry. */
 static int64_t seal_by_us(const struct batch_receipts *receipts, const struct registration *item)
 {
 	const struct event *event = item->event;
@@ -48,7 +49,7 @@ static int64_t seal_by_us(const struct batch_receipts *receipts, const struct re
 	if (!item->replayed)
 		return promised_us;
 	if (event->sealed_at_us != TIME_NONE)
-		return later_of(promised_us, event->sealed_at_us);
+		return event->is_logged ? later_of(promised_us, event->sealed_at_us) : TIME_NONE;
 	return promised_us >= receipts->next_us ? promised_us : receipts->possible_us;
 }
 

@@ -186,6 +186,7 @@ struct event {
 	int64_t config_version;
 	char segment_id[ID_SIZE]; /* empty: pending (live) or simulated (test) */
 	int64_t sealed_at_us;     /* TIME_NONE while not sealed */
+	bool is_logged;           /* its segment has an entry in the log (tlog/log_records.h) */
 	/* Not part of the public record. */
 	struct slice content; /* inline content, only on request */
 	const char *content_object;

@@ -212,14 +212,21 @@ def test_notices_are_signed_with_the_secret_of_then(running):
 
 
 def test_what_is_repeated_gets_the_receipt_of_then(running):
-    clients = {}
+    """What was sealed then never gets an entry in the log, so its receipt promises none."""
+    clients, promised = {}, set()
+    sealed = {one["event_id"] for modes in running.told["events"].values() for one in modes.get("live", ())
+              if one["timestamp"]["type"] != "pending"}
     for request, receipt in zip(running.requests, running.receipts):
         place = request["channel"], request["mode"]
         client = clients.setdefault(place, running.client_of(*place))
         answer = running.repeat(client, request["asked"]).expect(200)
         assert answer.headers["Idempotent-Replayed"] == "true"
         assert fixed(answer.json) == fixed(receipt)
+        if answer.json["receipt"]["seal_by"]:
+            promised.add(receipt["event_id"])
     assert len(running.receipts) > 50
+    live = {one["event_id"] for one in running.receipts if one["mode"] == "live"}
+    assert sealed and promised and promised == live - sealed
     conflict = running.client_of("content", "live").register({"another": 1}, "json-0")
     conflict.expect(409, "client_ref_conflict")
 

@@ -710,7 +710,7 @@ export interface components {
             origin: string;
             /** @description The inclusion proof, from the leaf upwards. */
             path: string[];
-            /** @description Time until which the service promises to seal the event; null in the test mode. */
+            /** @description Time until which the service promises to seal the event; null without a promise, as in the test mode and for events sealed before the log began. */
             seal_by: components["schemas"]["OptionalTime"];
             signature: string;
             /**

@@ -81,6 +81,7 @@ struct cover {
 	int64_t first, last; /* of the cached segment; last 0: none */
 	int64_t sealed_sequence;
 	int64_t sealed_at_us;
+	bool is_logged;
 	char segment_id[ID_SIZE];
 };
 
@@ -101,13 +102,14 @@ static void cover_event(struct cover *cover, struct event *event)
 {
 	event->segment_id[0] = '\0';
 	event->sealed_at_us = TIME_NONE;
+	event->is_logged = false;
 	if (event->sequence > cover->sealed_sequence)
 		return;
 	if (event->sequence < cover->first || event->sequence > cover->last) {
 		struct db_query *query = db_query(
 			cover->connection,
-			"SELECT segments.segment_id, first_sequence, last_sequence, sealed_at FROM segments "
-			"JOIN seal_rounds ON seal_rounds.round = segments.round "
+			"SELECT segments.segment_id, first_sequence, last_sequence, sealed_at, log_size "
+			"FROM segments JOIN seal_rounds ON seal_rounds.round = segments.round "
 			"WHERE account = $1 AND chain = $2 AND first_sequence <= $3 "
 			"ORDER BY first_sequence DESC LIMIT 1");
 		db_bind(query, cover->account, cover->chain, event->sequence);
@@ -116,12 +118,14 @@ static void cover_event(struct cover *cover, struct event *event)
 			cover->first = db_integer(query, 1);
 			cover->last = db_integer(query, 2);
 			cover->sealed_at_us = db_integer(query, 3);
+			cover->is_logged = !db_is_null(query, 4);
 		}
 		db_release(query);
 	}
 	if (event->sequence >= cover->first && event->sequence <= cover->last) {
 		memcpy(event->segment_id, cover->segment_id, ID_SIZE);
 		event->sealed_at_us = cover->sealed_at_us;
+		event->is_logged = cover->is_logged;
 	}
 }
 

@@ -77,6 +77,7 @@ struct staged_round {
 	int64_t blocks;                    /* staged */
 	int64_t changes; /* number of changes; the blocks are the same while this is the same */
 	int64_t latest_received_at_us; /* of its events; TIME_NONE: no events are staged */
+	int64_t unlogged;              /* staged blocks without entries in the log (log_records.h) */
 };
 
 /* Another timestamp of a round. */

@@ -357,15 +357,17 @@ static int adjust_to_last_round(struct staged_round *staged, int64_t last, struc
 	return OK;
 }
 
-static int read_latest(struct db_connection *connection, struct staged_round *staged,
+static int read_blocks(struct db_connection *connection, struct staged_round *staged,
                        struct error *error)
 {
-	struct db_query *query =
-		db_query(connection, "SELECT COALESCE(MAX(latest_received_at), 0) FROM round_blocks"
-	                         " WHERE round = $1 AND block < $2");
+	struct db_query *query = db_query(connection, "SELECT COALESCE(MAX(latest_received_at), 0),"
+	                                              " COUNT(*) - COUNT(log_first) FROM round_blocks"
+	                                              " WHERE round = $1 AND block < $2");
 	db_bind(query, staged->round, staged->blocks);
-	if (db_step(query))
+	if (db_step(query)) {
 		staged->latest_received_at_us = db_integer(query, 0);
+		staged->unlogged = db_integer(query, 1);
+	}
 	return db_end(query, error);
 }
 
@@ -378,7 +380,7 @@ int store_get_staged_round(struct store *store, struct staged_round *ret, struct
 		?: read_staged_row(connection, &staged, error)
 		?: adjust_to_last_round(&staged, last, error);
 	if (!result && staged.blocks > 0)
-		result = read_latest(connection, &staged, error);
+		result = read_blocks(connection, &staged, error);
 	result = end_read(connection, result);
 	if (!result)
 		*ret = staged;

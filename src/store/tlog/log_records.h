@@ -1,7 +1,8 @@
 /* The transparency log of segments: its entries and the tiles of its tree (src/tlog). A block's
  * entries are appended when it is staged; they belong to the log from the moment in which its round
- * is written (store/events/segments.h), in the same transaction. Rounds of older versions, and the
- * one that was staged during the upgrade, have no entries. Thread safe. */
+ * is written (store/events/segments.h), in the same transaction. Rounds of older versions
+ * have no entries. Blocks that such a version staged have none either; seal_close
+ * (evidence/seal_round.h) unstages them. Thread safe. */
 #ifndef STORE_LOG_RECORDS_H
 #define STORE_LOG_RECORDS_H
 

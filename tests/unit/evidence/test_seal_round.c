@@ -474,6 +474,43 @@ TEST_CASE(a_damaged_block_does_not_stop_sealing)
 	expect_taken_back("UPDATE round_blocks SET roots = x'00' WHERE block = 1", 1);
 }
 
+static bool is_logged(size_t i)
+{
+	ARENA_AUTO struct arena arena = {.limit = 1 << 20};
+	struct event event;
+	assert_int_equal(store_get_event(office.service.store, channels[i].account,
+	                                 channels[i].live_chain, registered[i], &arena, &event, &error),
+	                 OK);
+	return event.is_logged;
+}
+
+/* Receipts promise an entry for each event that was not sealed when the log began. */
+TEST_CASE(what_was_staged_without_entries_is_staged_again)
+{
+	for (size_t i = 0; i < 3; i++) {
+		register_in(i, 2);
+		assert_int_equal(stage_one(), 1);
+		if (i == 1)
+			sample_change(&office.sample,
+			              "UPDATE round_blocks SET log_first = NULL, log_entries = NULL");
+	}
+	assert_int_equal(staged_now().unlogged, 3);
+	close_staged();
+	assert_int_equal(staged_now().blocks, 0);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(sealed_of(i), 0);
+		assert_false(is_logged(i));
+	}
+	seal_all();
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(sealed_of(i), registered[i]);
+		expect_unbroken(i);
+		assert_true(is_logged(i));
+	}
+	sample_change(&office.sample, "UPDATE seal_rounds SET log_size = NULL, log_root = NULL");
+	assert_false(is_logged(0));
+}
+
 TEST_CASE(a_lost_block_does_not_stop_sealing)
 {
 	static const char of_the_next[] =

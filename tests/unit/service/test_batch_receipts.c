@@ -254,28 +254,34 @@ TEST_CASE(turned_off_nothing_is_asked_or_counted)
 /* What was promised with another setting may be in the past. */
 TEST_CASE(a_replay_promises_what_is_possible)
 {
-	const struct registration_batch batch = batch_of(4);
+	const struct registration_batch batch = batch_of(6);
 	items[0].replayed = true; /* and its promise can be kept */
 	events[0].received_at_us = RECEIVED_US + 260 * US_PER_SECOND;
 	settings.seal_promise = 60 * US_PER_SECOND;
 	settings.seal_interval = 20 * US_PER_SECOND;
 	seen.now_us = RECEIVED_US + 300 * US_PER_SECOND;
-	items[1].replayed = items[2].replayed = items[3].replayed = true;
+	for (size_t i = 1; i < 6; i++)
+		items[i].replayed = true;
 	events[2].sealed_at_us = RECEIVED_US + 200 * US_PER_SECOND;
 	events[3].sealed_at_us = RECEIVED_US + 10 * US_PER_SECOND;
+	events[2].is_logged = events[3].is_logged = true;
+	events[5].sealed_at_us = events[2].sealed_at_us; /* before the log began */
 	batch_receipts_begin(&receipts, &batch);
 	seen.now_us += 7 * US_PER_SECOND; /* the commit */
 	batch_receipts_end(&receipts, &batch);
 	const int64_t expected[] = {events[0].received_at_us + settings.seal_promise,
-	                            RECEIVED_US + 340 * US_PER_SECOND, events[2].sealed_at_us,
-	                            events[3].received_at_us + settings.seal_promise};
-	for (size_t i = 0; i < 4; i++) {
+	                            RECEIVED_US + 340 * US_PER_SECOND,
+	                            events[2].sealed_at_us,
+	                            events[3].received_at_us + settings.seal_promise,
+	                            TIME_NONE,
+	                            TIME_NONE};
+	for (size_t i = 0; i < 6; i++) {
 		const struct receipt_signature *given = items[i].receipt;
 		struct merkle_path path = {.count = given->path_count};
 		memcpy(path.hashes, given->path, sizeof given->path);
 		const struct sha256 leaf = leaf_of(&events[i], expected[i]);
 		assert_int_equal(given->seal_by_us, expected[i]);
-		assert_true(merkle_is_included(&leaf, i, 4, &path, &seen.root));
+		assert_true(merkle_is_included(&leaf, i, 6, &path, &seen.root));
 	}
 }
 
