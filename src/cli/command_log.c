@@ -134,27 +134,15 @@ static void write_head(struct json_writer *writer, const struct log_head *head)
 	json_end_object(writer);
 }
 
-/* Writes the name of a log: if no known key signed it, as a quotation of any text. */
-static const char *name_log(const struct log_head *head, char name[NOTE_NAME_MAX + 3])
-{
-	if (head->is_signed)
-		return strcpy(name, head->checkpoint.origin);
-	size_t size = (size_t)snprintf(name, NOTE_NAME_MAX + 3, "\"%s\"", head->checkpoint.origin);
-	for (size_t i = 1; i < size - 1; i++)
-		if (name[i] < ' ' || name[i] > '~' || name[i] == '"')
-			name[i] = '?';
-	return name;
-}
-
 /* Prints what is not established about a checkpoint. */
 static void print_unestablished(const struct log_access *access, const struct log_head *head)
 {
-	char name[NOTE_NAME_MAX + 3];
+	char name[LOG_HEAD_NAME_SIZE];
 	if (!access->has_policy)
 		printf("not established: no key is given, so the signature was not checked (--key)\n");
 	else if (!head->is_signed)
 		printf("not established: the checkpoint is not signed by the given key of %s\n",
-		       name_log(head, name));
+		       log_head_name(head, name));
 	else if (!head->has_quorum)
 		printf("not established: too few witnesses cosigned; missing: %s\n", head->missing);
 }
@@ -209,8 +197,8 @@ static void print_audit_finding(const struct audit_finding *finding)
 static void print_audit(const struct log_access *access, const struct audit_result *found)
 {
 	const struct log_head *head = &found->head;
-	char name[NOTE_NAME_MAX + 3];
-	printf("log            %s\n", name_log(head, name));
+	char name[LOG_HEAD_NAME_SIZE];
+	printf("log            %s\n", log_head_name(head, name));
 	printf("entries        %" PRIu64 ", which lead to the root of the checkpoint\n",
 	       head->checkpoint.size);
 	printf("tiles          %" PRIu64 ", as the entries make them\n", found->tiles);
@@ -443,10 +431,10 @@ static bool is_judged(const struct watch_result *found)
 static void print_watch(const struct watching *watching, const struct watch_result *found)
 {
 	const struct log_head *head = &found->head;
-	char name[NOTE_NAME_MAX + 3];
+	char name[LOG_HEAD_NAME_SIZE];
 	printf("%s: %" PRIu64 " entries, %" PRIu64 " of them new, %" PRIu64
 	       " of %zu watched channels\n",
-	       name_log(head, name), head->checkpoint.size, found->new_entries, found->own_entries,
+	       log_head_name(head, name), head->checkpoint.size, found->new_entries, found->own_entries,
 	       watching->owned.count);
 	if (found->is_complete)
 		printf("receipts: %" PRIu64 ", of which %" PRIu64 " are of logged segments and %" PRIu64

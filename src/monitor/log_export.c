@@ -101,37 +101,34 @@ static int copy_level(struct log_copy *copy, int level)
 	}
 }
 
-/* Reads the checkpoint of the copy; size 0 if there is none. */
-static int read_old(struct log_copy *copy, struct arena *arena, struct checkpoint *ret)
+/* Reads the checkpoint of the copy, whose signature is not checked; size 0 if there is none. */
+static int read_old(struct log_copy *copy, struct arena *arena, struct log_head *ret)
 {
 	BUF_AUTO struct buf note;
-	struct log_head head;
 	buf_init(&note, NOTE_SIZE_MAX);
-	*ret = (struct checkpoint){.root = merkle_empty_root()};
+	*ret = (struct log_head){.checkpoint = {.root = merkle_empty_root()}};
 	int result = copy->target->read(copy->target->context, CHECKPOINT_NAME, &note, copy->error);
 	if (result == ERR_NOT_FOUND) {
 		error_clear(copy->error);
 		return OK;
 	}
-	if (!result)
-		result = log_head_judge(arena, buf_slice(&note), NULL, &head, copy->error);
-	if (!result)
-		*ret = head.checkpoint;
-	return result;
+	return result ? result : log_head_judge(arena, buf_slice(&note), NULL, ret, copy->error);
 }
 
-static int check_heads(const struct log_copy *copy, const struct checkpoint *old,
+static int check_heads(const struct log_copy *copy, const struct log_head *old,
                        const struct checkpoint *checkpoint)
 {
-	if (old->size > 0 && strcmp(old->origin, checkpoint->origin) != 0)
+	const uint64_t old_size = old->checkpoint.size;
+	char name[LOG_HEAD_NAME_SIZE];
+	if (old_size > 0 && strcmp(old->checkpoint.origin, checkpoint->origin) != 0)
 		return error_cause(copy->error, ERR_REFUSED,
 		                   "the target has the log %.100s; each log needs a place of its own",
-		                   old->origin);
-	return old->size <= checkpoint->size
+		                   log_head_name(old, name));
+	return old_size <= checkpoint->size
 	           ? OK
 	           : error_cause(copy->error, ERR_INVALID_EVIDENCE,
 	                         "the target has %" PRIu64 " entries, more than the log's %" PRIu64,
-	                         old->size, checkpoint->size);
+	                         old_size, checkpoint->size);
 }
 
 int log_export(struct log_source *source, const struct policy *policy,
@@ -139,7 +136,8 @@ int log_export(struct log_source *source, const struct policy *policy,
                struct error *error)
 {
 	struct log_copy *copy = arena_alloc(arena, sizeof *copy);
-	struct checkpoint old;
+	struct log_head old;
+	char name[LOG_HEAD_NAME_SIZE];
 	if (!copy)
 		return ERR_NO_MEMORY;
 	*copy = (struct log_copy){.source = source, .target = target, .error = error};
@@ -147,21 +145,21 @@ int log_export(struct log_source *source, const struct policy *policy,
 	if (!result && policy && !ret->head.is_signed)
 		return error_cause(error, ERR_REFUSED,
 		                   "the checkpoint is not signed by the given key of %s",
-		                   ret->head.checkpoint.origin);
+		                   log_head_name(&ret->head, name));
 	if (!result)
 		result = read_old(copy, arena, &old);
 	if (!result)
 		result = check_heads(copy, &old, &ret->head.checkpoint);
 	if (result)
 		return result;
-	copy->old_size = old.size;
+	copy->old_size = old.checkpoint.size;
 	copy->size = ret->head.checkpoint.size;
-	result = check_tree(copy, &old, &ret->head.checkpoint);
+	result = check_tree(copy, &old.checkpoint, &ret->head.checkpoint);
 	for (int level = 0; level < TILE_LEVELS && !result; level++)
 		result = copy_level(copy, level);
 	if (!result)
 		result = write_file(copy, CHECKPOINT_NAME, ret->head.note);
-	ret->size_before = old.size;
+	ret->size_before = copy->old_size;
 	ret->files_written = copy->written;
 	return result;
 }

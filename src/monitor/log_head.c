@@ -77,6 +77,17 @@ int log_head_judge(struct arena *arena, struct slice note, const struct policy *
 	return result;
 }
 
+const char *log_head_name(const struct log_head *head, char name[LOG_HEAD_NAME_SIZE])
+{
+	if (head->is_signed)
+		return strcpy(name, head->checkpoint.origin);
+	size_t size = (size_t)snprintf(name, LOG_HEAD_NAME_SIZE, "\"%s\"", head->checkpoint.origin);
+	for (size_t i = 1; i < size - 1; i++)
+		if (name[i] < ' ' || name[i] > '~' || name[i] == '"')
+			name[i] = '?';
+	return name;
+}
+
 int log_head_read(struct arena *arena, struct log_source *source, const struct policy *policy,
                   struct log_head *ret, struct error *error)
 {

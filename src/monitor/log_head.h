@@ -7,6 +7,7 @@
 #include "tlog/policy.h"
 
 #define LOG_NAMES_SIZE 256
+#define LOG_HEAD_NAME_SIZE (NOTE_NAME_MAX + 3)
 #define LOG_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 
 struct log_head {
@@ -25,6 +26,8 @@ struct log_head {
  * is no checkpoint, or the signature of a known log is false; ERR_NO_MEMORY. */
 int log_head_judge(struct arena *arena, struct slice note, const struct policy *policy,
                    struct log_head *ret, struct error *error) MUST_CHECK;
+/* Writes the name of the log: if no known key signed it, as a quotation of printable ASCII. */
+const char *log_head_name(const struct log_head *head, char name[LOG_HEAD_NAME_SIZE]);
 /* Returns whether the policy wants a quorum, and witnesses that reach it cosigned after a time. */
 bool log_head_is_witnessed_after(const struct log_head *head, const struct policy *policy,
                                  int64_t time_us);

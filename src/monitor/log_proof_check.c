@@ -44,6 +44,7 @@ static void lacks(struct checking *checking, const char *what)
 
 static int judge_note(struct checking *checking, struct slice note, struct log_head *ret)
 {
+	char name[LOG_HEAD_NAME_SIZE];
 	int result =
 		log_head_judge(checking->arena, note, checking->trust->policy, ret, checking->error);
 	if (result)
@@ -51,7 +52,7 @@ static int judge_note(struct checking *checking, struct slice note, struct log_h
 	if (!ret->is_signed)
 		return error_cause(checking->error, ERR_INVALID_EVIDENCE,
 		                   "a checkpoint of %s is not signed by the key of that log that is given",
-		                   ret->checkpoint.origin);
+		                   log_head_name(ret, name));
 	memcpy(checking->verdict->origin, ret->checkpoint.origin, sizeof checking->verdict->origin);
 	return OK;
 }

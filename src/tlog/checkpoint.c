@@ -1,6 +1,7 @@
 #include "tlog/checkpoint.h"
 
 #include "base/base64.h"
+#include "base/utf8.h"
 #include "tlog/line.h"
 
 static int refuse(struct error *error, const char *why)
@@ -14,8 +15,10 @@ int checkpoint_parse(struct slice text, struct checkpoint *ret, struct error *er
 	*ret = (struct checkpoint){0};
 	if (!line_take(&rest, &origin) || !line_take(&rest, &size) || !line_take(&rest, &root))
 		return refuse(error, "a checkpoint must have three lines: origin, size and root");
-	if (origin.size < 1 || origin.size > NOTE_NAME_MAX || memchr(origin.data, '\0', origin.size))
-		return refuse(error, "the origin of a checkpoint must have 1 to 255 bytes");
+	if (origin.size < 1 || origin.size > NOTE_NAME_MAX || !utf8_valid(origin) ||
+	    utf8_has_control(origin))
+		return refuse(error, "the origin of a checkpoint must have 1 to 255 bytes of UTF-8 without"
+		                     " control characters");
 	if (!line_parse_size(size, &ret->size))
 		return refuse(error, "the size of a checkpoint must be a decimal number up to 2^53");
 	if (!line_parse_hash(root, &ret->root))

@@ -74,19 +74,11 @@ static bool has_space(struct slice text)
 	return false;
 }
 
-static bool has_control(struct slice text)
-{
-	for (size_t i = 0; i < text.size; i++)
-		if ((unsigned char)text.data[i] < 0x20 || text.data[i] == 0x7f)
-			return true;
-	return false;
-}
-
 const char *note_check_name(struct slice name)
 {
 	bool good = name.size >= 1 && name.size <= NOTE_NAME_MAX &&
 	            !memchr(name.data, '+', name.size) && utf8_valid(name) && !has_space(name) &&
-	            !has_control(name);
+	            !utf8_has_control(name);
 	return good ? NULL : "must have 1 to 255 bytes of UTF-8, without spaces and plus signs";
 }
 

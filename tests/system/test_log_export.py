@@ -127,6 +127,11 @@ def test_another_log_has_a_place_of_its_own(log, copy, tmp_path):
     other.fill(9)
     other.write()
     assert "a place of its own" in export(other, copy, code=2)
+    turned = StaticLog(tmp_path / "turned", origin="log.example/\u202eother")
+    turned.write()
+    cause = export(turned, tmp_path, f"--key={log.vkey}", code=2)
+    assert 'of "log.example/???other"' in cause, "text that nobody vouches for is a quotation"
+    turned.close()
     assert "not signed by the given key" in export(other, tmp_path, f"--key={log.vkey}", code=2)
     other.close()
     assert "not a directory" in export(log, tmp_path / "nowhere", code=2)
