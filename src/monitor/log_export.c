@@ -1,5 +1,6 @@
 #include "monitor/log_export.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "tlog/entry.h"
@@ -12,6 +13,7 @@ struct log_copy {
 	const struct log_target *target;
 	uint64_t old_size, size;
 	uint64_t written;
+	struct tile_reader edge; /* its partial tiles, which lead to the root */
 	struct tile_reader reader;
 	struct error *error;
 };
@@ -25,15 +27,16 @@ static int write_file(struct log_copy *copy, const char *path, struct slice data
 
 /* ---- one tree ---- */
 
-/* Checks that the tiles lead to the root, and that the tree begins with the copied one. */
+/* Checks that the partial tiles lead to the root, and that the tree begins with the copied one. */
 static int check_tree(struct log_copy *copy, const struct checkpoint *old,
                       const struct checkpoint *checkpoint)
 {
-	const struct merkle_source tree =
-		tile_reader_init(&copy->reader, &copy->source->tiles, copy->size);
+	const struct tile_store *tiles = &copy->source->tiles;
+	const struct merkle_source edge = tile_reader_init(&copy->edge, tiles, copy->size);
+	const struct merkle_source tree = tile_reader_init(&copy->reader, tiles, copy->size);
 	struct merkle_path path = {0};
 	struct sha256 root;
-	int result = merkle_root(&tree, copy->size, &root, copy->error);
+	int result = merkle_root(&edge, copy->size, &root, copy->error);
 	if (!result && !sha256_equal(&root, &checkpoint->root))
 		return error_cause(copy->error, ERR_INVALID_EVIDENCE,
 		                   "the tiles do not lead to the root of the checkpoint");
@@ -74,31 +77,79 @@ static int copy_entries(struct log_copy *copy, const struct tile_id *tile,
 	return result ? result : write_file(copy, path, buf_slice(&bundle));
 }
 
-static int copy_tile(struct log_copy *copy, const struct tile_id *id)
+static int write_tile(struct log_copy *copy, const struct tile_id *id, const struct sha256 *hashes)
 {
-	struct sha256 hashes[TILE_WIDTH];
 	char path[TILE_PATH_SIZE];
 	tile_path(id, path);
-	int result = log_source_read_tile(copy->source, id, hashes, copy->error);
-	if (!result && id->level == 0)
-		result = copy_entries(copy, id, hashes);
+	int result = id->level == 0 ? copy_entries(copy, id, hashes) : OK;
 	return result ? result
 	              : write_file(copy, path,
 	                           slice_make((const char *)hashes, id->width * sizeof *hashes));
 }
 
-/* Copies what the tree has on a level and the copy does not. */
-static int copy_level(struct log_copy *copy, int level)
+/* Copies a full tile, whose root must be the hash of it in the tile above. */
+static int copy_full(struct log_copy *copy, const struct tile_id *id, const struct sha256 *above,
+                     struct sha256 *ret_hashes)
+{
+	char path[TILE_PATH_SIZE];
+	int result = log_source_read_tile(copy->source, id, ret_hashes, copy->error);
+	if (result)
+		return result;
+	const struct sha256 root = tile_root(ret_hashes);
+	tile_path(id, path);
+	return sha256_equal(&root, above)
+	           ? write_tile(copy, id, ret_hashes)
+	           : error_cause(copy->error, ERR_INVALID_EVIDENCE,
+	                         "%s does not lead to the root of the checkpoint", path);
+}
+
+/* Copies the full tile of that index on the lowest level, and those above it that are not copied
+ * yet. copy->reader keeps the last one of each level. */
+static int copy_column(struct log_copy *copy, uint64_t index)
+{
+	const struct sha256 *above = NULL;
+	int result = OK;
+	for (int level = TILE_LEVELS - 1; level >= 0 && !result; level--) {
+		const uint64_t at = index >> (TILE_HEIGHT * level);
+		const struct tile_id id = {level, at, tile_width(level, at, copy->size)};
+		if (id.width == 0)
+			continue;
+		bool is_full = id.width == TILE_WIDTH;
+		struct sha256 *hashes =
+			is_full ? copy->reader.kept[level].hashes : copy->edge.kept[level].hashes;
+		if (is_full &&
+		    (copy->reader.kept[level].width == 0 || copy->reader.kept[level].index != at)) {
+			assert(above);
+			result = copy_full(copy, &id, &above[at % TILE_WIDTH], hashes);
+			copy->reader.kept[level].width = id.width;
+			copy->reader.kept[level].index = at;
+		}
+		above = hashes;
+	}
+	return result;
+}
+
+/* Copies the partial tile of a level, if it has one that is not copied yet. */
+static int copy_edge(struct log_copy *copy, int level)
+{
+	const uint64_t index = copy->size >> (TILE_HEIGHT * (level + 1));
+	const struct tile_id id = {level, index, tile_width(level, index, copy->size)};
+	if (id.width == 0 || id.width == tile_width(level, index, copy->old_size))
+		return OK;
+	assert(copy->edge.kept[level].index == index && copy->edge.kept[level].width == id.width);
+	return write_tile(copy, &id, copy->edge.kept[level].hashes);
+}
+
+/* Copies what the tree has and the copy does not. */
+static int copy_tiles(struct log_copy *copy)
 {
 	int result = OK;
-	uint64_t index = copy->old_size >> (TILE_HEIGHT * (level + 1)); /* full tiles before it */
-	for (;; index++) {
-		const struct tile_id id = {level, index, tile_width(level, index, copy->size)};
-		if (id.width == 0 || result)
-			return result;
-		if (id.width != tile_width(level, index, copy->old_size))
-			result = copy_tile(copy, &id);
-	}
+	(void)tile_reader_init(&copy->reader, &copy->source->tiles, copy->size); /* keeps none */
+	for (uint64_t i = copy->old_size / TILE_WIDTH; i < copy->size / TILE_WIDTH && !result; i++)
+		result = copy_column(copy, i);
+	for (int level = 0; level < TILE_LEVELS && !result; level++)
+		result = copy_edge(copy, level);
+	return result;
 }
 
 /* Reads the checkpoint of the copy, whose signature is not checked; size 0 if there is none. */
@@ -155,8 +206,8 @@ int log_export(struct log_source *source, const struct policy *policy,
 	copy->old_size = old.checkpoint.size;
 	copy->size = ret->head.checkpoint.size;
 	result = check_tree(copy, &old.checkpoint, &ret->head.checkpoint);
-	for (int level = 0; level < TILE_LEVELS && !result; level++)
-		result = copy_level(copy, level);
+	if (!result)
+		result = copy_tiles(copy);
 	if (!result)
 		result = write_file(copy, CHECKPOINT_NAME, ret->head.note);
 	ret->size_before = copy->old_size;

@@ -1,9 +1,10 @@
 /* Copies a transparency log, in the form of C2SP tlog-tiles, to a place that others serve: a
  * directory, or a bucket.
  *
- * Full tiles never change, so each run copies what is new. The checkpoint is written last: a reader
- * of the place never finds one whose tiles are missing. A tree that does not begin with the one
- * that was copied before is refused, so the copy never contradicts itself. */
+ * Full tiles never change, so each run copies what is new, after it is shown to lead to the root.
+ * The checkpoint is written last: a reader of the place never finds one whose tiles are missing. A
+ * tree that does not begin with the one that was copied before is refused, so the copy never
+ * contradicts itself. */
 #ifndef MONITOR_LOG_EXPORT_H
 #define MONITOR_LOG_EXPORT_H
 

@@ -164,7 +164,7 @@ struct merkle_source tile_reader_init(struct tile_reader *reader, const struct t
 
 /* ---- appending ---- */
 
-static struct sha256 tile_root(const struct sha256 hashes[TILE_WIDTH])
+struct sha256 tile_root(const struct sha256 hashes[TILE_WIDTH])
 {
 	struct sha256 level[TILE_WIDTH / 2];
 	const struct sha256 *from = hashes;

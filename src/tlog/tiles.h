@@ -53,6 +53,9 @@ struct tile_reader {
 struct merkle_source tile_reader_init(struct tile_reader *reader, const struct tile_store *store,
                                       uint64_t size);
 
+/* Computes the root of a full tile, which is a hash of the tile above. */
+struct sha256 tile_root(const struct sha256 hashes[TILE_WIDTH]);
+
 /* Appends leaves to the tree of `size` leaves, and writes each tile that changes once. */
 int tiles_append(const struct tile_store *store, uint64_t size, const struct sha256 *leaves,
                  size_t count, struct error *error) MUST_CHECK;

@@ -2,12 +2,14 @@
 
 import json
 import shutil
+import struct
 
 import pytest
 
 import s3_server
+import tlog
 from client import run
-from static_log import StaticLog, digest
+from static_log import StaticLog, digest, entry_text
 from test_segment_log import Log, grow, started
 
 pytestmark = pytest.mark.sqlite
@@ -117,6 +119,28 @@ def test_files_that_contradict_each_other_are_not_copied(log, copy):
     (log.directory / "tile" / "0" / "001.p" / "44").write_bytes(b"x" * 32 * 44)
     assert "do not lead to the root" in export(log, copy, code=1)
     assert not files(copy)
+
+
+@pytest.mark.parametrize("height", (1, 2))
+def test_a_full_tile_leads_to_the_root(log, copy, height):
+    """Entries that match their tile are not enough, nor tiles that match each other below the root."""
+    log.fill(65_830)
+    log.write()
+    places = [log.directory / "tile" / name for name in ("entries/003", "0/003", "1/000")][:height + 1]
+    right = [place.read_bytes() for place in places]
+    entries = log.entries[768:1024]
+    entries[5] = entry_text(digest("other"), 1, 9)
+    leaves = [tlog.leaf_hash(entry) for entry in entries]
+    places[0].write_bytes(b"".join(struct.pack(">H", len(entry)) + entry for entry in entries))
+    places[1].write_bytes(b"".join(leaves))
+    if height == 2:
+        places[2].write_bytes(right[2][:96] + tlog.root(leaves) + right[2][128:])
+    assert f"tile/{height - 1}/00{3 if height == 1 else 0} does not lead to the root" in export(log, copy, code=1)
+    assert not (copy / "checkpoint").exists()
+    for place, data in zip(places, right):
+        place.write_bytes(data)
+    export(log, copy)
+    assert audited(log, copy) == 65_830
 
 
 def test_another_log_has_a_place_of_its_own(log, copy, tmp_path):
