@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "store/events/segments.h"
+#include "store/tlog/log_checkpoints.h"
 
 #define STORE_ID_NAME "store_id" /* for store_get_secret, although not a secret */
 
@@ -109,6 +110,8 @@ int history_accept(struct store *store, struct signer *signer, const char *node,
 		.ended_log = history.log_ended ? origin : NULL,
 	};
 	result = store_record_rollback(store, &record, error);
+	if (!result && !history.log_ended)
+		result = store_get_log_end(store, origin, &history.log_ended, error);
 	if (!result)
 		result = signer_accept_mark(signer, history.store_id, &history.found, reason, error);
 	if (!result)

@@ -37,6 +37,7 @@ int history_inspect(struct store *store, const char *signer_directory, struct er
 /* Confirms a rollback on behalf of the operator. It is recorded in the store and in the signing
  * process's log. The log of segments `origin` ends if the signing process knows a signed tree of
  * it: the store may lack entries of that tree, and another node would sign others in their place.
+ * So do all logs of which the store has a signed tree.
  * ERR_REFUSED: there is nothing to confirm. */
 int history_accept(struct store *store, struct signer *signer, const char *node, const char *origin,
                    struct slice reason, struct history *ret, struct error *error) MUST_CHECK;

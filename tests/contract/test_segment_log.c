@@ -284,6 +284,40 @@ static void assert_published(struct store *store, uint64_t first, uint64_t secon
 	assert_int_equal(count, 0);
 }
 
+static bool has_ended(struct store *store, const char *origin)
+{
+	bool ended;
+	assert_int_equal(store_get_log_end(store, origin, &ended, NULL), OK);
+	return ended;
+}
+
+/* A later change of the name must not continue one of them. */
+TEST_CASE_ON(a_rollback_ends_all_logs, struct fixture *fixture)
+{
+	static const char *const origins[] = {ORIGIN, "log.example/former", "log.example/first"};
+	struct store *store = fixture->sample.store;
+	const struct accepted_rollback rollback = {.accepted_at_us = NOW,
+	                                           .node = "node-1",
+	                                           .reason = slice_of("a disk failed"),
+	                                           .ended_log = ORIGIN};
+	for (size_t i = 1; i < 3; i++)
+		for (uint64_t size = 1; size < 3; size++) {
+			struct log_checkpoint checkpoint = checkpoint_make(size);
+			checkpoint.origin = origins[i];
+			assert_int_equal(store_add_log_checkpoint(store, &checkpoint, NULL), OK);
+		}
+	for (size_t i = 0; i < 3; i++)
+		assert_false(has_ended(store, origins[i]));
+	assert_int_equal(store_record_rollback(store, &rollback, NULL), OK);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(has_ended(store, origins[i]));
+	assert_false(has_ended(store, "log.example/next"));
+	struct log_checkpoint next = checkpoint_make(1);
+	next.origin = "log.example/next";
+	assert_int_equal(store_add_log_checkpoint(store, &next, NULL), OK);
+	assert_false(has_ended(store, next.origin));
+}
+
 /* Cosignatures replace those that the caller has read; the final checkpoints are those that count.
  */
 TEST_CASE_ON(checkpoints_gain_cosignatures, struct fixture *fixture)

@@ -172,7 +172,8 @@ struct accepted_rollback {
 	struct slice reason;
 	const char *ended_log; /* origin of a log that cannot go on; NULL: none */
 };
-/* Records permanently a rollback that an operator accepted. */
+/* Records permanently a rollback that an operator accepted. All logs of which the store has
+ * checkpoints end with it; each further one has a row. */
 int store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
                           struct error *error) MUST_CHECK;
 

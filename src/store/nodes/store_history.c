@@ -26,6 +26,12 @@ int store_read_round_roots(struct store *store, int64_t round, int64_t *ret_last
 	return end_read(connection, db_end(query, error));
 }
 
+static void bind_rollback(struct db_query *query, const struct accepted_rollback *rollback)
+{
+	db_bind(query, rollback->accepted_at_us, rollback->node, rollback->round, &rollback->root,
+	        rollback->known_round, &rollback->known_root, rollback->reason, rollback->ended_log);
+}
+
 int store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
                           struct error *error)
 {
@@ -34,7 +40,18 @@ int store_record_rollback(struct store *store, const struct accepted_rollback *r
 		db_query(connection, "INSERT INTO rollbacks (accepted_at, node, round, root, known_round,"
 	                         " known_root, reason, ended_log)"
 	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
-	db_bind(query, rollback->accepted_at_us, rollback->node, rollback->round, &rollback->root,
-	        rollback->known_round, &rollback->known_root, rollback->reason, rollback->ended_log);
-	return end_write(connection, db_execute(query, NULL, error), error);
+	bind_rollback(query, rollback);
+	int result = db_execute(query, NULL, error);
+	if (!result) {
+		/* Logs of other names, which a later change of log.origin could continue. */
+		query = db_query(connection,
+		                 "INSERT INTO rollbacks (accepted_at, node, round, root, known_round,"
+		                 " known_root, reason, ended_log)"
+		                 " SELECT $1, $2, $3, $4, $5, $6, $7, origin"
+		                 " FROM (SELECT DISTINCT origin FROM log_checkpoints) AS logs"
+		                 " WHERE origin <> COALESCE($8, '')");
+		bind_rollback(query, rollback);
+		result = db_execute(query, NULL, error);
+	}
+	return end_write(connection, result, error);
 }

@@ -18,6 +18,8 @@ static struct {
 	int write_mark_result;
 	uint64_t log_size;     /* of the last checkpoint of the signing process */
 	int checkpoint_result; /* of reading it */
+	bool has_ended;        /* the log, by the records of the store */
+	int end_result;        /* of reading it */
 	char told[128];        /* writers, in order */
 	struct accepted_rollback rollback;
 } world;
@@ -34,6 +36,8 @@ int __wrap_signer_set_mark(struct signer *signer, const char *store_id,
                            const struct signer_mark *mark, struct error *error);
 int __wrap_store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
                                  struct error *error);
+int __wrap_store_get_log_end(struct store *store, const char *origin, bool *ret_ended,
+                             struct error *error);
 int __wrap_signer_accept_mark(struct signer *signer, const char *store_id,
                               const struct signer_mark *mark, struct slice reason,
                               struct error *error);
@@ -94,6 +98,15 @@ int __wrap_store_record_rollback(struct store *store, const struct accepted_roll
 	strcat(world.told, "record ");
 	world.rollback = *rollback;
 	return world.record_result;
+}
+
+int __wrap_store_get_log_end(struct store *store, const char *origin, bool *ret_ended,
+                             struct error *error)
+{
+	assert_string_equal(origin, ORIGIN);
+	assert_string_equal(world.told, "record ");
+	*ret_ended = world.has_ended;
+	return world.end_result;
 }
 
 int __wrap_signer_accept_mark(struct signer *signer, const char *store_id,
@@ -273,6 +286,14 @@ TEST_CASE(going_back_ends_a_log_that_was_signed)
 	assert_int_equal(accept(&history, &error), OK);
 	assert_true(history.log_ended);
 	assert_string_equal(world.rollback.ended_log, ORIGIN);
+	be_at(4, 5);
+	world.has_ended = true; /* signed by another node */
+	assert_int_equal(accept(&history, &error), OK);
+	assert_true(history.log_ended);
+	be_at(4, 5);
+	world.end_result = ERR_UNAVAILABLE;
+	assert_int_equal(accept(&history, &error), ERR_UNAVAILABLE);
+	assert_string_equal(world.told, "record ");
 	be_at(4, 5);
 	world.checkpoint_result = ERR_UNAVAILABLE;
 	assert_int_equal(accept(&history, &error), ERR_UNAVAILABLE);
