@@ -1,6 +1,6 @@
 -- Kind: stop
 -- The transparency log of segments (tlog/log_records.h): an entry for each segment, in the order of blocks and of
--- places in them. A round that began before this step has no entries, nor have the rounds before it. Stops, because an
+-- places in them. A round that was written before this step has no entries. Stops, because an
 -- older node would stage blocks without entries.
 ALTER TABLE round_blocks ADD COLUMN log_first BIGINT; -- index of the first entry; NULL: it has none
 ALTER TABLE round_blocks ADD COLUMN log_entries BLOB; -- 112 bytes each (tlog/entry.h)
