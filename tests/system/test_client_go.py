@@ -108,7 +108,7 @@ def test_the_client_against_the_service(start, built):
                        CONSTANCIA_TEST_KEY=service.new_channel().test_key["key"], CONSTANCIA_PROGRAM=str(BINARY),
                        CONSTANCIA_TRUST=str(service.data / "trust.pem"),
                        **{f"CONSTANCIA_{name}": key for name, key in keys.items()})
-    assert len(passed) == 9
+    assert len(passed) == 10
 
 
 def test_a_notice_of_the_service(start, built, tmp_path):
@@ -164,7 +164,9 @@ def test_the_programs_of_the_readme_work_when_pasted(start, built, tmp_path):
                               timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
-    assert run(program_of(built, tmp_path / "walk", "walk", first, REPLACE)) == "valid 2 [] [reports: not given]\n"
+    assert run(program_of(built, tmp_path / "walk", "walk", first, REPLACE)) == \
+        "valid 2 [] [log: the signatures of the log and of its witnesses, which constancia verify --log-key checks " \
+        "reports: not given]\n"
     assert list((tmp_path / "certification").glob("*.pdf"))
     body = "\n".join(others) + """
 func main() {
