@@ -39,9 +39,9 @@ const struct console_page work_pages[] = {
 	{.path = "/log",
      .template = &page_log,
      .section = "log",
-     .sources = (const struct console_source[]){{"log", "channel log", "limit=25 after=?after",
-                                                 "channel_id"},
-                                                {0}}},
+     .sources =
+         (const struct console_source[]){
+			 {"log", "channel log", "limit=25 after=?after", "channel_id"}, {0}}},
 	{.path = "/channels",
      .template = &page_channels,
      .section = "channels",

@@ -18,10 +18,11 @@
 
 /* Checks the open regular file, from its beginning, against roots (PEM; may be empty), and appends
  * the JSON document of verify_print. The policy (C2SP tlog-policy; may be empty) has the known keys
- * of logs and witnesses; what does not satisfy it is no finding. The file may have compromised the process, so the caller can
- * rely only on the form of the document. Returns ERR_TOO_LARGE if the process reached a limit of
- * processor time or memory, which it would reach again; ERR_UNAVAILABLE with the cause if it
- * crashed, timed out or could not be confined; ERR_NO_MEMORY. Blocks. Any thread may call. */
+ * of logs and witnesses; what does not satisfy it is no finding. The file may have compromised the
+ * process, so the caller can rely only on the form of the document. Returns ERR_TOO_LARGE if the
+ * process reached a limit of processor time or memory, which it would reach again; ERR_UNAVAILABLE
+ * with the cause if it crashed, timed out or could not be confined; ERR_NO_MEMORY. Blocks. Any
+ * thread may call. */
 int verifier_check(int file, struct slice roots_pem, struct slice log_policy, struct buf *out,
                    struct error *error) MUST_CHECK;
 /* Runs the process. */

@@ -244,8 +244,9 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 	fill_in(names, step->arguments, arguments);
 	const struct admin_operation *operation = admin_find(slice_of(step->operation));
 	assert_non_null(operation);
-	bool changes = !is_among(
-		"list show history overview deliveries attempts check estimate receipt log ", step->operation);
+	bool changes =
+		!is_among("list show history overview deliveries attempts check estimate receipt log ",
+	              step->operation);
 	/* Refused because the attempt took effect but failed before its answer. */
 	bool once = is_among("delete rotate-link-secret invite remove leave ", step->operation) ||
 	            strcmp(step->operation, "threshold create") == 0;

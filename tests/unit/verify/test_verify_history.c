@@ -525,7 +525,8 @@ TEST_CASE(the_history_in_an_archive_is_checked)
 		{HISTORY_LONG, seal, "does not lead to this segment"},
 		{HISTORY_FOREIGN, document, "is of another chain"},
 		{HISTORY_TIME, seal, "does not lead to this segment"},
-		{HISTORY_START, "line 1 member chain_hash_before", "the value is not the chain hash before the segment"},
+		{HISTORY_START, "line 1 member chain_hash_before",
+	     "the value is not the chain hash before the segment"},
 		{HISTORY_JUNK, document, "not a seal document"},
 	};
 	struct fixture_plan plan = LIVE(17, 18, FAULT_NONE);
