@@ -29,7 +29,7 @@ bool tile_path_parse(struct slice path, struct tile_id *ret) MUST_CHECK;
 
 /* Where tiles are kept. Both functions return 0 or the error. */
 struct tile_store {
-	/* Reads the first id->width hashes of a tile, which has so many. */
+	/* Reads the first id->width hashes of a tile, which has that number. */
 	int (*read)(void *context, const struct tile_id *id, struct sha256 *ret_hashes,
 	            struct error *error);
 	/* Keeps a tile in place of a narrower one with the same first hashes. */

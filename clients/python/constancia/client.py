@@ -236,7 +236,7 @@ class Client:
     def certify(self, *, from_: Optional[Time] = None, to: Optional[Time] = None,
                 seq_from: Optional[int] = None, seq_to: Optional[int] = None,
                 seal_history: bool = False, idempotency_key: Optional[str] = None) -> Certification:
-        """Asks for a range by time or by sequence. It is issued behind the answer: see `wait`. With
+        """Asks for a range by time or by sequence. The service issues it after the answer: see `wait`. With
         seal_history the archive has the seal documents of all segments before its own.
 
         A key is made for each call unless one is given, and goes with each attempt, so that one

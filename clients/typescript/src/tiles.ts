@@ -13,7 +13,7 @@ const HASH_SIZE = 32;
 const MEMBERS = "chain_hash_last first_sequence last_sequence seal_hash tag v";
 const CODE = "log";
 
-/** Reads a file of at most so many bytes; undefined: there is none. */
+/** Reads a file of at most that size in bytes; undefined: there is none. */
 export type Read = (path: string, most: number) => Promise<Uint8Array | undefined>;
 
 export interface Entry {

@@ -12,7 +12,7 @@ from .log import node
 WIDTH, HEIGHT, ENTRY_MAX = 256, 8, 384
 ENTRY = {"chain_hash_last": is_hash, "first_sequence": integer(), "last_sequence": integer(), "seal_hash": is_hash,
          "tag": is_hash, "v": integer(1, 1)}
-# Returns a file of at most so many bytes; None: there is none.
+# Returns a file of at most that size in bytes; None: there is none.
 Read = Callable[[str, int], Optional[bytes]]
 
 
